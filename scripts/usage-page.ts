@@ -1,15 +1,11 @@
 /** A picture of the usage page, over a ledger of 60 days that a fixed seed made. */
-import * as http from 'node:http';
-import type { AddressInfo } from 'node:net';
-
-import { createAdminRouter } from '../src/admin.ts';
 import { createChatCompletionsRouter, MemoryStore } from '../src/index.ts';
 import { RequestIds } from '../src/ledger/contract/request-ids.ts';
 import { launchChromium } from '../test/e2e/helpers/chromium.ts';
+import { OPERATOR_TOKEN, startAdmin } from '../test/helpers/admin.ts';
 
 const DAY_MS = 86_400_000;
 const DAYS = 60;
-const TOKEN = 'operator';
 
 /** Nano-dollars of a request, what the provider bills of it in percent, and how often it is asked. */
 const MODELS = [
@@ -41,9 +37,10 @@ function randomOf(seed: number): () => number {
 
 const random = randomOf(7);
 
-function pick<T extends { readonly share: number }>(rows: readonly T[]): T {
+/** A row, by the shares of all. */
+function pick<T extends { readonly share: number }>(rows: readonly [T, ...T[]]): T {
   let left = random() * rows.reduce((sum, { share }) => sum + share, 0);
-  return rows.find(({ share }) => (left -= share) < 0) ?? (rows[0] as T);
+  return rows.find(({ share }) => (left -= share) < 0) ?? rows[0];
 }
 
 /** A ledger in which every account spent its credits over the days, less on weekends. */
@@ -103,20 +100,16 @@ async function spend(store: MemoryStore, requestId: string, account: string, key
 
 /** @returns a PNG of 1280 pixels' width */
 export async function usagePage(): Promise<Buffer> {
-  const router = createChatCompletionsRouter({ store: await makeLedger(), providers: {}, models: {} });
-  const authorize = ({ headers }: { headers: http.IncomingHttpHeaders }): string | undefined =>
-    headers.authorization === `Bearer ${TOKEN}` ? 'ada' : undefined;
-  const server = http.createServer(createAdminRouter(router, { authorize })).listen(0, '127.0.0.1');
+  const admin = await startAdmin({ store: await makeLedger() });
   const browser = await launchChromium();
   const page = await browser.newPage({ viewport: { width: 1280, height: 1010 } });
-  await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
-  await page.getByLabel('Token').fill(TOKEN);
+  await page.goto(admin.baseURL);
+  await page.getByLabel('Token').fill(OPERATOR_TOKEN);
   await page.keyboard.press('Enter');
   await page.locator('#report').waitFor();
   await page.evaluate('document.activeElement?.blur()');
   const picture = await page.screenshot({ animations: 'disabled' });
   await browser.close();
-  server.close();
-  await router.close();
+  await admin.close();
   return picture;
 }
