@@ -15,7 +15,7 @@ const MODELS = [
   { id: 'google/gemini-3-flash', charge: 9_000_000, costPercent: 75, share: 12 },
   { id: 'deepseek/deepseek-v3.2', charge: 5_000_000, costPercent: 70, share: 9 },
   { id: 'mistral/mistral-large-3', charge: 21_000_000, costPercent: 78, share: 3 },
-] as const;
+];
 
 const ACCOUNTS = [
   { name: 'umbrella-labs', share: 18, credits: 2000n },
@@ -24,7 +24,7 @@ const ACCOUNTS = [
   { name: 'initech', share: 14, credits: 1200n },
   { name: 'wonka', share: 5, credits: 400n },
   { name: 'stark-industries', share: 4, credits: 320n },
-] as const;
+];
 
 /** Numbers from 0 to 1 that are the same in each run. */
 function randomOf(seed: number): () => number {
@@ -38,9 +38,11 @@ function randomOf(seed: number): () => number {
 const random = randomOf(7);
 
 /** A row, by the shares of all. */
-function pick<T extends { readonly share: number }>(rows: readonly [T, ...T[]]): T {
+function pick<T extends { readonly share: number }>(rows: readonly T[]): T {
   let left = random() * rows.reduce((sum, { share }) => sum + share, 0);
-  return rows.find(({ share }) => (left -= share) < 0) ?? rows[0];
+  const row = rows.find(({ share }) => (left -= share) < 0) ?? rows[0];
+  if (!row) throw new Error('There is no row');
+  return row;
 }
 
 /** A ledger in which every account spent its credits over the days, less on weekends. */
