@@ -9,7 +9,7 @@ export const accountsCommand: StoreCommand = {
   positionals: '',
   options: {},
   examples: ['accounts', 'accounts --json'],
-  async run({ options: { json }, store, print, note }) {
+  async run({ options: { json }, store, print }) {
     const accounts = createAccounts(store);
     const rows: string[][] = [];
     let cursor: string | undefined;
@@ -22,8 +22,9 @@ export const accountsCommand: StoreCommand = {
       }
       ({ cursor } = page);
     } while (cursor !== undefined);
-    if (rows.length === 0) note('no accounts');
-    else if (json === undefined) for (const line of table(HEADS, rows)) print(line, {});
+    if (json !== undefined) return true;
+    if (rows.length === 0) print('no accounts', {});
+    else for (const line of table(HEADS, rows)) print(line, {});
     return true;
   },
 };

@@ -67,7 +67,7 @@ export const balanceCommand: StoreCommand = {
   positionals: '[ACCOUNT]',
   options: {},
   examples: ['credits balance', 'credits balance acme'],
-  async run({ positionals: [account], store, print, note }) {
+  async run({ positionals: [account], options: { json }, store, print }) {
     const accounts = createAccounts(store);
     const credits = createCredits(store);
     let count = 0;
@@ -89,7 +89,7 @@ export const balanceCommand: StoreCommand = {
         frozen,
       });
     }
-    if (count === 0) note('no accounts');
+    if (count === 0 && json === undefined) print('no accounts', {});
     return true;
   },
 };

@@ -39,10 +39,10 @@ export const listKeysCommand: StoreCommand = {
   positionals: 'ACCOUNT',
   options: {},
   examples: ['keys list acme'],
-  async run({ positionals: [account = ''], options: { json }, store, print, note }) {
+  async run({ positionals: [account = ''], options: { json }, store, print }) {
     const keys = await keysOf(store).list(account);
     if (json !== undefined) for (const key of keys) print('', key);
-    else if (keys.length === 0) note(`${account}: no keys`);
+    else if (keys.length === 0) print(`${account}: no keys`, {});
     else
       for (const line of table(['ID', 'NAME', 'STATE', 'CREATED', 'POLICY'], keys.map(row))) print(line, {});
     return true;

@@ -342,3 +342,33 @@ describe('check', () => {
     expect(stderr).toContain(`${folder}/c.json: models["acme/m"].targets[0].provider must be one of`);
   });
 });
+
+it('checks a config on the fake provider as it is started', async () => {
+  const provider = await startFakeProvider();
+  providers.push(provider);
+  const { code, stdout } = await check(
+    {
+      providers: { fake: { baseURL: provider.baseURL, models: 'discover' } },
+      models: serving(['fake/fake-model']),
+    },
+    '--json',
+  );
+  expect(code).toBe(0);
+  expect(
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object),
+  ).toMatchObject([
+    { provider: '(store)', ok: true },
+    { provider: 'fake', models: 1, ok: true },
+    {
+      provider: 'fake',
+      model: 'fake-model',
+      sampleOf: ['discovered'],
+      listed: true,
+      usage: 'reported',
+      ok: true,
+    },
+  ]);
+});

@@ -172,7 +172,7 @@ describe('serve', () => {
       'a variable that is not set',
       'c.json',
       { store: 'x', providers: { a: { apiKey: '${NOPE}' } }, models: {} },
-      'c.json: providers.a.apiKey: NOPE is not set in the environment',
+      'c.json: providers.a.apiKey: NOPE is not set: put it into .env and use --env-file .env',
     ],
     ['no JSON', 'c.json', '{\n "store": memory:,\n "models": {} }', "c.json: line 2: Unexpected token 'm'"],
     [
@@ -279,6 +279,7 @@ describe('its admin door', () => {
         body: JSON.stringify({ id: 'g1', amount: '2.00' }),
         ...init,
       });
+    expect((await served.logged('listening'))['admin']).toBe(`${served.origin}/admin`);
     expect((await ask('Bearer a-token-that-nobody-guesseS')).status).toBe(401);
     expect((await ask('')).status).toBe(401);
     expect((await ask(`Bearer ${ADMIN_TOKEN}`)).ok).toBe(true);
@@ -286,7 +287,7 @@ describe('its admin door', () => {
     expect(await served.logged('audit')).toMatchObject({ operator: 'admin' });
     expect(JSON.stringify(served.log)).not.toContain(ADMIN_TOKEN);
     const balance = await runCli(['credits', 'balance', 'acme', '--store', store]);
-    expect(balance.stdout).toBe('acme: 2.00 available, 0.00 held, 0.00 used of 2.00 granted\n');
+    expect(balance.stdout).toBe('acme: $2.00 available, $0.00 held, $0.00 used of $2.00 granted\n');
   });
 
   it('can be asked for by the config', async () => {
@@ -457,7 +458,7 @@ describe('the commands beside it', () => {
     const grant = await runCli(['credits', 'grant', 'acme', '1.00', '--id', 'p1', '--config', path]);
     expect(grant.stdout).toBe('acme: 5.999955 available\n');
     await client.chat.completions.create(QUESTION);
-    const audit = await runCli(['audit'], { env: { CREDITS_STORE: store } });
+    const audit = await runCli(['verify'], { env: { CREDITS_STORE: store } });
     expect([audit.code, audit.stdout]).toEqual([0, '1 account, 4 journal entries: no problems found\n']);
   });
 

@@ -170,5 +170,6 @@ function withPrice(target: unknown, pricing: unknown): Record<string, unknown> {
 function withoutWeight(target: unknown): unknown {
   if (!isRecord(target)) return target;
   const { weight: _, ...rest } = target;
-  return rest;
+  const { provider, model, ...others } = rest;
+  return Object.keys(others).length === 0 ? `${String(provider)}/${String(model)}` : rest;
 }
