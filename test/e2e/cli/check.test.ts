@@ -318,7 +318,7 @@ describe('check', () => {
     );
     const { code, stdout } = await runCli(['check', '--config', path]);
     expect(code).toBe(1);
-    expect(stdout).toContain('acme: apiKey is empty; is its environment variable set?\n1 problem\n');
+    expect(stdout).toContain('acme: apiKey is empty: put its environment variable into .env and use --env-file .env\n1 problem\n');
     expect(acme.requests).toEqual([]);
   });
 
@@ -349,7 +349,7 @@ it('checks a config on the fake provider as it is started', async () => {
   const { code, stdout } = await check(
     {
       providers: { fake: { baseURL: provider.baseURL, models: 'discover' } },
-      models: serving(['fake/fake-model']),
+      models: {},
     },
     '--json',
   );
