@@ -9,7 +9,7 @@ export const initCommand: PlainCommand = {
   summary: 'Create a commented config, for a standalone server or an app, or from a config of LiteLLM',
   positionals: '[FILE]',
   options: {
-    app: { value: 'APP', choices: APPS, help: `${APPS.join(', ')}; default: standalone` },
+    app: { value: 'APP', choices: APPS, help: `one of ${APPS.join(', ')}; default: standalone` },
     json: { help: 'write JSON instead of TypeScript' },
     providers: {
       value: 'NAMES',

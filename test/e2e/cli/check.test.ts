@@ -318,7 +318,9 @@ describe('check', () => {
     );
     const { code, stdout } = await runCli(['check', '--config', path]);
     expect(code).toBe(1);
-    expect(stdout).toContain('acme: apiKey is empty: put its environment variable into .env and use --env-file .env\n1 problem\n');
+    expect(stdout).toContain(
+      'acme: apiKey is empty: put its environment variable into .env and use --env-file .env\n1 problem\n',
+    );
     expect(acme.requests).toEqual([]);
   });
 

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 
+import type { parse as Parse } from 'yaml';
+
 import type { PriceCatalog } from '../../../options/model-options.ts';
 import { writeFiles } from '../init.ts';
 import { importLine } from '../source-text.ts';
@@ -97,7 +99,7 @@ async function parse(file: string): Promise<unknown> {
       throw new Error(`${file}: invalid JSON`, { cause });
     }
   }
-  let yaml: typeof import('yaml');
+  let yaml: { readonly parse: typeof Parse };
   try {
     yaml = await import('yaml');
   } catch {

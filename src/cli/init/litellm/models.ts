@@ -1,7 +1,7 @@
 import { PRESETS } from '../../../catalog/presets.ts';
 import type { PriceCatalog } from '../../../options/model-options.ts';
 import { Call } from './config-source.ts';
-import { type FoundTarget, Providers } from './providers.ts';
+import type { FoundTarget, Providers } from './providers.ts';
 import { isRecord, type Notes, positive, records, text, type YamlRecord } from './values.ts';
 
 /** Prices per token: LiteLLM's name → ours, per million tokens. */
@@ -28,8 +28,19 @@ const DEFAULTS = [
 const READ: ReadonlySet<string> = new Set([
   ...Object.keys(PRICES),
   ...DEFAULTS,
-  ...['model', 'api_base', 'base_url', 'api_key', 'api_version', 'custom_llm_provider', 'organization'],
-  ...['extra_headers', 'weight', 'order', 'aws_region_name', 'vertex_project', 'vertex_location'],
+  'model',
+  'api_base',
+  'base_url',
+  'api_key',
+  'api_version',
+  'custom_llm_provider',
+  'organization',
+  'extra_headers',
+  'weight',
+  'order',
+  'aws_region_name',
+  'vertex_project',
+  'vertex_location',
 ]);
 
 const WHY_NOT: Readonly<Record<string, string>> = {
@@ -106,7 +117,7 @@ function deployment(
     return undefined;
   }
   if (name === '' || /\*./.test(text(entry['model_name']) ?? '')) {
-    notes.add(where, 'left out: it names no model, or has a star before the end of its name');
+    notes.add(where, 'left out: it names no model, or has a wildcard before the end of its name');
     return undefined;
   }
   const found = providers.find(parameters, where);

@@ -80,8 +80,14 @@ export function readSettings(config: YamlRecord, notes: Notes): Settings {
     ...(coolDown !== undefined && { coolDownMs: Math.ceil(coolDown * 1000) }),
   };
   const read = new Set([
-    ...['routing_strategy', 'request_timeout', 'timeout', 'num_retries', 'allowed_fails', 'cooldown_time'],
-    ...['model_group_alias', 'fallbacks'],
+    'routing_strategy',
+    'request_timeout',
+    'timeout',
+    'num_retries',
+    'allowed_fails',
+    'cooldown_time',
+    'model_group_alias',
+    'fallbacks',
   ]);
   for (const [section, settings] of sections) {
     for (const name of Object.keys(settings)) {
