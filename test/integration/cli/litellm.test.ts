@@ -146,7 +146,7 @@ describe('init --from litellm', () => {
       models: {
         chat: {
           targets: [
-            { provider: 'azure-deployments', model: 'chat-eu' },
+            'azure-deployments/chat-eu',
             'openai/gpt-4o-mini',
             { provider: 'llm-example-com', model: 'tiny', pricing: 'free' },
           ],

@@ -1,5 +1,4 @@
-/** A value of a parsed YAML or JSON file. */
-export type Yaml = unknown;
+/** A mapping of a parsed YAML or JSON file. */
 export type YamlRecord = Readonly<Record<string, unknown>>;
 
 export function isRecord(value: unknown): value is YamlRecord {
