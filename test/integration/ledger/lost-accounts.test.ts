@@ -254,7 +254,7 @@ describe('a server whose Redis has lost an account', { timeout: 30_000 }, () => 
     });
     expect(await admin.dbsize()).toBe(0);
     const made = await runCli(['credits', 'grant', 'acct', '3.00', '--id', 'g2', ...store]);
-    expect(made).toMatchObject({ code: 0, stdout: 'acct: 3.00 available\n' });
+    expect(made).toMatchObject({ code: 0, stdout: 'acct: $3.00 available\n' });
     expect(await grant({ id: 'g3', amount: '1.00' })).toEqual([201, '4.00']);
     expect(served.log.filter(({ event }) => event === 'account_lost')).toHaveLength(1);
   });
