@@ -250,7 +250,7 @@ describe('a server whose Redis has lost an account', { timeout: 30_000 }, () => 
     const adjust = ['credits', 'adjust', 'acct', '3.00', '--id', 'a2', '--reason', 'x', ...store];
     expect(await runCli(adjust)).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('no such account'),
+      stderr: expect.stringContaining('there is no account'),
     });
     expect(await admin.dbsize()).toBe(0);
     const made = await runCli(['credits', 'grant', 'acct', '3.00', '--id', 'g2', ...store]);
