@@ -78,6 +78,9 @@ export class Providers {
       this.#notes.add(where, `left out: ${name} needs ${missing.join(', ')}, which the file does not name`);
       return undefined;
     }
+    if (name === 'bedrock' && !model.startsWith('openai.')) {
+      this.#notes.add(where, "Bedrock's OpenAI-compatible API serves only some models: check this one");
+    }
     const key = this.#key(name, known?.variable, parameters['api_key'], where);
     if (key) options['apiKey'] = key;
     return { provider: this.#register(name, known !== undefined, options), preset: known?.name, model };
