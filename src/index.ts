@@ -63,6 +63,7 @@ export { AccountLostError, StoreUnavailableError } from './ledger/contract/ledge
 export { MemoryStore } from './ledger/stores/memory/memory-store.ts';
 export {
   type MigrateOptions,
+  GatewayAliveError,
   migrate,
   MigrationRefusedError,
   type MigrationReport,

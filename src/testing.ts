@@ -2,6 +2,7 @@ export { chunk, DONE } from './testing/chunk.ts';
 export { completion, type CompletionFields, type FakeToolCall } from './testing/completion.ts';
 export type { DialectName, TokenCounts } from './testing/dialects.ts';
 export { type FakeProvider, type FakeProviderOptions, startFakeProvider } from './testing/fake-provider.ts';
+export type { FakeModel } from './testing/model-list.ts';
 export type { ReceivedRequest, RequestFields } from './testing/received-request.ts';
 export { error, type ErrorFields, html, rateLimited } from './testing/refusals.ts';
 export {

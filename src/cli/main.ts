@@ -2,11 +2,19 @@ import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-import { parseArguments } from './commands/arguments.ts';
-import { auditCommand } from './commands/audit.ts';
+import { accountsCommand } from './commands/accounts.ts';
+import { parseArguments, requireArguments } from './commands/arguments.ts';
 import { checkCommand } from './commands/check.ts';
-import { type Command, type Invocation, type StoreCommand, UsageError } from './commands/command.ts';
-import { adjustCommand, balanceCommand, grantCommand } from './commands/credits.ts';
+import {
+  type Command,
+  type Invocation,
+  NotFoundError,
+  requireAccount,
+  type StoreCommand,
+  UsageError,
+} from './commands/command.ts';
+import { completionCommand } from './commands/completion.ts';
+import { adjustCommand, balanceCommand, compactCommand, grantCommand } from './commands/credits.ts';
 import { findStore } from './commands/find-store.ts';
 import { freezeCommand, unfreezeCommand } from './commands/freeze.ts';
 import { familyHelp, help, NAME, overview, synopsis } from './commands/help.ts';
@@ -19,12 +27,13 @@ import {
   rotateKeyCommand,
   updateKeyCommand,
 } from './commands/keys.ts';
-import { journalCommand, trimCommand } from './commands/journal.ts';
+import { journalCommand } from './commands/journal.ts';
 import { migrateCommand } from './commands/migrate.ts';
 import { didYouMean } from './commands/did-you-mean.ts';
 import { Progress } from './terminal/progress.ts';
 import { serveCommand } from './commands/serve.ts';
 import { usageCommand } from './commands/usage.ts';
+import { verifyCommand } from './commands/verify.ts';
 import { ConfigError } from './config/config-error.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { openStore } from '../ledger/stores/open-store.ts';
@@ -33,6 +42,8 @@ const COMMANDS: readonly Command[] = [
   initCommand,
   serveCommand,
   checkCommand,
+  completionCommand(() => COMMANDS),
+  accountsCommand,
   createKeyCommand,
   listKeysCommand,
   getKeyCommand,
@@ -42,12 +53,12 @@ const COMMANDS: readonly Command[] = [
   balanceCommand,
   grantCommand,
   adjustCommand,
+  compactCommand,
   usageCommand,
   journalCommand,
-  trimCommand,
   freezeCommand,
   unfreezeCommand,
-  auditCommand,
+  verifyCommand,
   migrateCommand,
 ];
 
@@ -68,9 +79,12 @@ export async function main(args: readonly string[]): Promise<number> {
   } catch (error) {
     // A TypeError names an invalid argument, of the command or of a store.
     const isMisused = error instanceof UsageError || error instanceof TypeError;
+    const isJson = args.includes('--json');
     progress.clear();
+    if (error instanceof NotFoundError && isJson) console.log(JSON.stringify(error.facts));
     console.error(`${NAME}: ${explain(error)}`);
-    if (isMisused) console.error(`Try ${NAME} --help`);
+    const { hint = `Try npx ${NAME} --help` } = error instanceof UsageError ? error : {};
+    if (isMisused && hint !== '') console.error(hint);
     return isMisused ? USAGE_ERROR : FAILED;
   }
 }
@@ -92,15 +106,13 @@ async function runCommand(args: readonly string[]): Promise<number> {
     return OK;
   }
   const command = findCommand(args);
-  const { options, positionals } = parseArguments(command, args.slice(command.name.split(' ').length));
+  const parsed = parseArguments(command, args.slice(command.name.split(' ').length));
+  const { options, positionals } = parsed;
   if (options['help'] !== undefined) {
     console.log(help(command));
     return OK;
   }
-  const [min, max] = positionalCounts(command);
-  if (positionals.length < min || positionals.length > max) {
-    throw new UsageError(`usage: ${NAME} ${synopsis(command)}`);
-  }
+  requireArguments(command, parsed, `Usage: ${NAME} ${synopsis(command)}`);
   const envFile = options['env-file'];
   if (envFile !== undefined) process.loadEnvFile(envFile);
   const isJson = options['json'] !== undefined;
@@ -111,6 +123,10 @@ async function runCommand(args: readonly string[]): Promise<number> {
       progress.clear();
       console.log(isJson ? JSON.stringify(object) : line);
     },
+    note: (line) => {
+      progress.clear();
+      if (!isJson) console.error(line);
+    },
     progress: (line) => {
       progress.show(line);
     },
@@ -120,7 +136,7 @@ async function runCommand(args: readonly string[]): Promise<number> {
   return succeeded ? OK : FAILED;
 }
 
-/** `audit` reads all records of an account at once, which may be hundreds of thousands. */
+/** `verify` reads all records of an account at once, which may be hundreds of thousands. */
 const STORE_TIMEOUT_MS = 30_000;
 
 async function runOnStore(command: StoreCommand, invocation: Invocation): Promise<boolean> {
@@ -133,9 +149,12 @@ async function runOnStore(command: StoreCommand, invocation: Invocation): Promis
     return store;
   };
   try {
+    const store = open(found);
+    const account = accountOf(command, invocation);
+    if (account !== undefined && command.store === 'exists') await requireAccount(store, account);
     return await command.run({
       ...invocation,
-      store: open(found),
+      store,
       open,
       write: async (lines) => {
         await pipeline(Readable.from(lines), process.stdout, { end: false });
@@ -144,6 +163,11 @@ async function runOnStore(command: StoreCommand, invocation: Invocation): Promis
   } finally {
     for (const store of opened) await store.close();
   }
+}
+
+/** The account that a command names, as an argument or option. */
+function accountOf(command: StoreCommand, { positionals, options }: Invocation): string | undefined {
+  return /^\[?ACCOUNT/.test(command.positionals) ? positionals[0] : options['account'];
 }
 
 /** @throws {UsageError} with a suggestion, for an unknown command */
@@ -180,11 +204,6 @@ function explain(error: unknown): string {
 
 function isPrefix(words: readonly string[], args: readonly string[]): boolean {
   return words.every((word, n) => word === args[n]);
-}
-
-function positionalCounts({ positionals }: Command): [min: number, max: number] {
-  const names = positionals.split(' ').filter((name) => name !== '');
-  return [names.filter((name) => !name.startsWith('[')).length, names.length];
 }
 
 function version(): string {

@@ -48,7 +48,7 @@ export const POLICY_FIELDS: { readonly [Field in PolicyFieldName]: PolicyField<F
       'USD/PERIOD',
       'maximum spend per period, e.g. 5.00/month; day, week, month or lifetime',
     ],
-    print: ({ amount, per }) => `${amount}/${per}`,
+    print: ({ amount, per }) => `$${amount}/${per}`,
   },
   models: {
     option: ['models', 'PATTERNS', 'allowed models, e.g. openai/*,acme/fast'],
@@ -69,7 +69,7 @@ export const POLICY_FIELDS: { readonly [Field in PolicyFieldName]: PolicyField<F
   markup: {
     option: ['markup', 'FACTOR', 'factor on its prices, e.g. 1.2'],
     print: ({ factor, fee }) =>
-      [factor && `× ${factor}`, fee && `+ ${fee} a request`].filter(Boolean).join(' · '),
+      [factor && `× ${factor}`, fee && `+ $${fee} a request`].filter(Boolean).join(' · '),
   },
   expiresAt: {
     option: ['expires', 'DATE', 'expiry date, e.g. 2027-01-31T00:00Z'],

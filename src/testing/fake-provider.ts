@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 
 import { completion } from './completion.ts';
+import { type FakeModel, modelList } from './model-list.ts';
 import { type ReceivedRequest, receive } from './received-request.ts';
 import type { Script } from './script.ts';
 
@@ -14,7 +15,8 @@ export interface FakeProviderOptions {
 /**
  * Starts a scripted provider on loopback: real sockets, no API key, no model.
  *
- * Until `answer` is called it answers every request with `completion()`.
+ * Until `answer` is called it answers `GET /models` with a list of the one model `fake-model`, and every other request with
+ * `completion()`.
  *
  * ```ts
  * await using provider = await startFakeProvider();
@@ -38,6 +40,9 @@ export class FakeProvider implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
   readonly #waiting: ((request: ReceivedRequest) => void)[] = [];
   #scripts: Script[] = [completion()];
+  /** Answers `GET /models`; undefined if the scripts do. */
+  #models: Script | undefined = modelList();
+  #listsModels = false;
   #connections = 0;
   #thrown: { readonly error: unknown } | undefined;
 
@@ -61,6 +66,19 @@ export class FakeProvider implements AsyncDisposable {
   /** Sets the scripts for the next requests, one each; the last script answers all later requests as well. */
   answer(...scripts: readonly [...Script[], Script]): void {
     this.#scripts = [...scripts];
+    if (!this.#listsModels) this.#models = undefined;
+  }
+
+  /**
+   * Answers every `GET /models` with these models, whatever scripts `answer` sets; it uses up none of them.
+   *
+   * ```ts
+   * provider.listModels('small', { id: 'large', prices: { input: '2.00', output: '8.00' } });
+   * ```
+   */
+  listModels(...models: readonly (string | FakeModel)[]): void {
+    this.#listsModels = true;
+    this.#models = modelList(...models);
   }
 
   /** The next request, once its body has arrived. */
@@ -108,6 +126,10 @@ export class FakeProvider implements AsyncDisposable {
     this.requests.push(request);
     this.#waiting.shift()?.(request);
     try {
+      if (this.#models && request.method === 'GET' && /\/models(\?|$)/.test(request.url)) {
+        await this.#models(response, request);
+        return;
+      }
       const [script, ...rest] = this.#scripts;
       if (rest.length > 0) this.#scripts = rest;
       await script?.(response, request);

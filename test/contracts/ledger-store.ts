@@ -6,6 +6,7 @@ import { describeArguments } from './ledger-arguments.ts';
 import { describeCredits } from './ledger-credits.ts';
 import { describeEdges } from './ledger-edges.ts';
 import { useLedger } from './ledger-fixture.ts';
+import { describeGateways } from './ledger-gateways.ts';
 import { describeIdempotency } from './ledger-idempotency.ts';
 import { describeKeyChanges } from './ledger-key-changes.ts';
 import { describeKeys } from './ledger-keys.ts';
@@ -61,6 +62,7 @@ export function describeLedgerStore<Store extends LedgerStore>(
     describeKeys(ledger);
     describeKeyChanges(ledger);
     describeUsage(ledger);
+    describeGateways(ledger);
     describeCredits(ledger);
     describeRefusals(ledger);
     describeArguments(ledger);

@@ -74,7 +74,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'cli/commands': ['cli/config', 'cli/terminal', 'keys', 'ledger/contract', 'ledger/operations'],
   'cli/config': ['options', 'catalog'],
   'cli/terminal': [],
-  'cli/init': ['cli/config'],
+  'cli/init': ['cli/config', 'catalog', 'options', 'ledger/stores'],
   'cli/serve': ['router', 'admin', 'cli/config', 'cli/terminal', 'options', 'observability', ...GROUND],
   'cli/check': [
     'router',
@@ -136,6 +136,7 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
     'catalog/wildcards.ts',
     'upstream/provider-keys.ts',
   ],
+  yaml: ['cli/init/litellm/litellm.ts'],
   '@pydantic/genai-prices': ['catalog/genai-prices.ts'],
   'next/server.js': ['adapters/next.ts'],
   'node:sqlite': ['ledger/stores/sqlite/sqlite-store.ts'],

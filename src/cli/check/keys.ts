@@ -34,7 +34,7 @@ export async function readKey(source: ApiKeySource | undefined): Promise<KeyChec
       };
     }
     if (secret) return { secret };
-    return { problem: 'apiKey is empty; is its environment variable set?' };
+    return { problem: 'apiKey is empty: put its environment variable into .env and use --env-file .env' };
   } catch (error) {
     return { problem: `apiKey failed: ${error instanceof Error ? error.message : String(error)}` };
   }

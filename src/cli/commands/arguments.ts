@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 
 import { type Command, type CommandOption, UsageError } from './command.ts';
-import { didYouMean } from './did-you-mean.ts';
+import { didYouMean, notOneOf } from './did-you-mean.ts';
 
 /** Options of all commands on a store. */
 const STORE_OPTIONS: Readonly<Record<string, CommandOption>> = {
@@ -59,8 +59,44 @@ export function parseArguments(command: Command, args: readonly string[]): Parse
     }
     if (!wantsValue && value !== undefined) throw new UsageError(`--${name} takes no value`);
     given[name] = plain(value ?? '');
+    checkChoices(name, option, given[name]);
   }
   return { options: given, positionals };
+}
+
+/** @throws {UsageError} for a value that the option doesn't accept */
+function checkChoices(name: string, { choices, isList }: CommandOption, given: string): void {
+  for (const value of choices ? (isList ? given.split(',') : [given]) : []) {
+    if (!choices?.includes(value)) throw new UsageError(notOneOf(`--${name}`, choices ?? [], value));
+  }
+}
+
+/**
+ * Checks that nothing required is missing.
+ *
+ * @throws {UsageError} naming the missing or superfluous argument
+ */
+export function requireArguments(
+  command: Command,
+  { options, positionals }: ParsedArguments,
+  usage: string,
+): void {
+  const names = command.positionals.split(' ').filter((name) => name !== '');
+  const missing = names.find((name, n) => !name.startsWith('[') && positionals[n] === undefined);
+  if (missing !== undefined) throw new UsageError(`${missing} is missing`, usage);
+  const [extra] = positionals.slice(names.length);
+  if (extra !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(extra)}`, usage);
+  for (const [name, option] of Object.entries(command.options)) {
+    if (option.isRequired && options[name] === undefined) {
+      throw new UsageError(`--${name} is missing`, usage);
+    }
+  }
+  for (const [name, choices] of Object.entries(command.choices ?? {})) {
+    const value = positionals[names.indexOf(name)];
+    if (value !== undefined && !choices.includes(value)) {
+      throw new UsageError(notOneOf(name, choices, value), usage);
+    }
+  }
 }
 
 function suggestion(rawName: string, known: Readonly<Record<string, CommandOption>>): string {

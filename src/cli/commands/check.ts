@@ -2,8 +2,8 @@ import { styleText } from 'node:util';
 
 import type { CheckRow } from '../check/check.ts';
 import type { ComparedPrice } from '../check/compare-prices.ts';
-import { findConfig } from '../config/config-file.ts';
 import { count, plural, type PlainCommand, UsageError } from './command.ts';
+import { requireConfig } from './find-store.ts';
 import { table } from '../terminal/table.ts';
 
 const DEFAULT_TIMEOUT_S = 20;
@@ -19,9 +19,9 @@ export const checkCommand: PlainCommand = {
     strict: { help: 'exit with 1 on warnings, too' },
     json: { help: 'print JSON, one object per line' },
   },
+  examples: ['check', 'check --no-completion --strict --env-file .env'],
   async run({ options, print, progress }) {
-    const path = options['config'] ?? findConfig('.');
-    if (path === undefined) throw new UsageError('no config in this folder; init creates one');
+    const path = requireConfig(options['config']);
     const seconds = count(options['timeout'] ?? String(DEFAULT_TIMEOUT_S), '--timeout');
     if (seconds < 1 || seconds > 3600) throw new UsageError('--timeout must be from 1 to 3600 seconds');
     const { check } = await import('../check/check.ts');
@@ -55,7 +55,7 @@ function report(rows: readonly CheckRow[]): string[] {
       listed === undefined ? '' : listed ? 'yes' : 'no',
       firstByteMs === undefined ? '' : `${firstByteMs} ms`,
       usage ?? '',
-      billed ? `${billed.input} / ${billed.output}` : prices ? 'unknown' : '',
+      billed ? `$${billed.input} / $${billed.output}` : prices ? 'unknown' : '',
       worst(prices ?? []),
       ok === undefined ? 'skipped' : ok ? 'ok' : 'FAILED',
     ]),

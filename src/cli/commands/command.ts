@@ -12,12 +12,21 @@ export interface CommandText {
   readonly positionals: string;
   /** Besides the options that all commands of its kind take. */
   readonly options: Readonly<Record<string, CommandOption>>;
+  /** Values of a positional argument that has few, by its name: `{ SHELL: ['bash', 'zsh'] }`. */
+  readonly choices?: Readonly<Record<string, readonly string[]>>;
+  /** Command lines for the help, without the program's name. */
+  readonly examples: readonly string[];
 }
 
 export interface CommandOption {
   /** Placeholder of its value in the help, e.g. `DATE`; undefined if the option takes no value. */
   readonly value?: string;
   readonly help: string;
+  readonly isRequired?: true;
+  /** All values that it accepts; undefined if there are too many to list. */
+  readonly choices?: readonly string[];
+  /** Takes several of `choices`, separated by commas. */
+  readonly isList?: true;
 }
 
 /** A command on a store, which `main` finds and opens. */
@@ -40,6 +49,8 @@ export interface Invocation {
   readonly options: Readonly<Record<string, string | undefined>>;
   /** Prints a line: the text, or with `--json` the object. */
   readonly print: (text: string, object: object) => void;
+  /** Prints a line for people only: on stderr, and not with `--json`. */
+  readonly note: (text: string) => void;
   /** Shows the progress of long work on a terminal. */
   readonly progress: (text: string) => void;
 }
@@ -56,13 +67,41 @@ export interface StoreInvocation extends Invocation {
 /** Invalid command line: the exit code is 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+  /** A line below the message: where to find help, or the usage line. */
+  readonly hint: string | undefined;
+
+  constructor(message: string, hint?: string) {
+    super(message);
+    this.hint = hint;
+  }
 }
 
-/** The value of a required option. @throws {UsageError} if it isn't given */
+/** What the command was asked for isn't there: the exit code is 1. */
+export class NotFoundError extends Error {
+  override readonly name = 'NotFoundError';
+  /** Printed with `--json`. */
+  readonly facts: object;
+
+  constructor(message: string, facts: object) {
+    super(message);
+    this.facts = facts;
+  }
+}
+
+/** @throws {NotFoundError} if the store has no such account, and no journal of it */
+export async function requireAccount(store: LedgerStore, account: string): Promise<void> {
+  if ((await store.balance(account)) || (await store.journal(account, 0n, 1)).length > 0) return;
+  throw new NotFoundError(`there is no account ${account}`, { account, error: 'no_account' });
+}
+
+/** The value of an option that is required, so that it was given. */
 export function required({ options }: Invocation, name: string): string {
-  const value = options[name];
-  if (value === undefined) throw new UsageError(`--${name} is required`);
-  return value;
+  return options[name] ?? '';
+}
+
+/** An amount in USD for people: `-1.00` as `-$1.00`. */
+export function usd(amount: string): string {
+  return amount.startsWith('-') ? `-$${amount.slice(1)}` : `$${amount}`;
 }
 
 /** `1 account`, `2 accounts`, `2 entries` */

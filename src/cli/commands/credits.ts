@@ -1,5 +1,9 @@
+import { styleText } from 'node:util';
+
+import { createAccounts } from '../../ledger/operations/accounts.ts';
 import { createCredits, type CreditsChange } from '../../ledger/operations/credits.ts';
-import { count, date, required, type StoreCommand, type StoreInvocation } from './command.ts';
+import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
+import { count, date, required, type StoreCommand, type StoreInvocation, usd } from './command.ts';
 
 export const grantCommand: StoreCommand = {
   name: 'credits grant',
@@ -7,13 +11,21 @@ export const grantCommand: StoreCommand = {
   store: 'may-be-new',
   positionals: 'ACCOUNT AMOUNT',
   options: {
-    id: { value: 'ID', help: 'id of the grant, such as a payment id; an id grants only once' },
+    id: {
+      value: 'ID',
+      isRequired: true,
+      help: 'id of the grant, such as a payment id; an id grants only once',
+    },
     expires: {
       value: 'DATE',
       help: 'expiry of the unused credits, e.g. 2027-01-31T00:00Z; default: never',
     },
     priority: { value: 'N', help: '0 to 100, lower is used first; default: 50' },
   },
+  examples: [
+    'credits grant acme 25.00 --id stripe_evt_123',
+    'credits grant acme 5.00 --id trial-acme --expires 2027-01-31T00:00Z',
+  ],
   async run(invocation) {
     const { positionals, options, store } = invocation;
     const [account = '', amount = ''] = positionals;
@@ -34,9 +46,10 @@ export const adjustCommand: StoreCommand = {
   store: 'exists',
   positionals: 'ACCOUNT DELTA',
   options: {
-    id: { value: 'ID', help: 'id of the adjustment; an id adjusts only once' },
-    reason: { value: 'TEXT', help: 'stored in the journal' },
+    id: { value: 'ID', isRequired: true, help: 'id of the adjustment; an id adjusts only once' },
+    reason: { value: 'TEXT', isRequired: true, help: 'stored in the journal' },
   },
+  examples: ["credits adjust acme -1.00 --id ticket_77 --reason 'refund of a duplicate'"],
   async run(invocation) {
     const [account = '', delta = ''] = invocation.positionals;
     const change = await createCredits(invocation.store).adjust(account, delta, {
@@ -53,18 +66,45 @@ export const balanceCommand: StoreCommand = {
   store: 'exists',
   positionals: '[ACCOUNT]',
   options: {},
-  async run({ positionals: [account], store, print }) {
+  examples: ['credits balance', 'credits balance acme'],
+  async run({ positionals: [account], options: { json }, store, print }) {
+    const accounts = createAccounts(store);
     const credits = createCredits(store);
-    if (account !== undefined && !(await store.balance(account))) {
-      print(`There is no account ${account}`, { account, error: 'no_account' });
-      return false;
-    }
+    let count = 0;
     for await (const each of account === undefined ? credits.accounts() : [account]) {
-      const balance = await credits.balance(each);
-      const { held, totalUsed, totalGranted } = balance;
-      const numbers = `${balance.balance} available, ${held} held, ${totalUsed} used of ${totalGranted} granted`;
-      print(`${each}: ${numbers}`, { account: each, ...balance });
+      const found = await accounts.get(each);
+      if (!found) continue;
+      count += 1;
+      const { balance, held, spent, granted, expired, writtenOff, frozen } = found;
+      const numbers = `${usd(balance)} available, ${usd(held)} held, ${usd(spent)} used of ${usd(granted)} granted`;
+      const state = frozen ? `, ${styleText('yellow', 'frozen')}` : '';
+      print(`${escapeControlCharacters(each)}: ${numbers}${state}`, {
+        account: each,
+        balance,
+        held,
+        totalUsed: spent,
+        totalGranted: granted,
+        expired,
+        writtenOff,
+        frozen,
+      });
     }
+    if (count === 0 && json === undefined) print('no accounts', {});
+    return true;
+  },
+};
+
+export const compactCommand: StoreCommand = {
+  name: 'credits compact',
+  summary: "Compact an account's exported journal, up to a position, into sums",
+  store: 'exists',
+  positionals: 'ACCOUNT POSITION',
+  options: {},
+  examples: ['credits compact acme 1200'],
+  async run({ positionals: [account = '', position = ''], store, print }) {
+    const through = count(position, 'POSITION');
+    await createCredits(store).compact(account, through);
+    print(`${account}: compacted up to ${through}`, { account, through });
     return true;
   },
 };
@@ -73,6 +113,6 @@ function report({ print }: StoreInvocation, account: string, change: CreditsChan
   const { available, duplicate, durable } = change;
   const repeated = duplicate ? ' (already applied)' : '';
   const unsafe = durable === false ? ' (NOT on the configured number of replicas: repeat the command)' : '';
-  print(`${account}: ${available} available${repeated}${unsafe}`, { account, ...change });
+  print(`${account}: ${usd(available)} available${repeated}${unsafe}`, { account, ...change });
   return durable !== false;
 }

@@ -7,6 +7,13 @@ export function didYouMean(typed: string, words: readonly string[]): string | un
   return best?.word;
 }
 
+/** Says that a value is none of the accepted ones, with the nearest of them. */
+export function notOneOf(what: string, choices: readonly string[], value: string): string {
+  const near = didYouMean(value, choices);
+  const hint = near === undefined ? '' : `; did you mean ${near}?`;
+  return `${what} must be one of ${choices.join(', ')}, got ${JSON.stringify(value)}${hint}`;
+}
+
 /** Edit distance: insertions, deletions, replacements and swaps of neighbors. */
 function distance(one: string, other: string): number {
   const rows = [Array.from({ length: other.length + 1 }, (_, n) => n)];

@@ -25,6 +25,7 @@ export async function findStore(
   if (path === undefined) {
     throw new UsageError(
       'no store given; use --store URL, --config FILE, or CREDITS_STORE in the environment',
+      NO_CONFIG,
     );
   }
   const { store: configured = DEFAULT_STORE } = await loadConfig(path);
@@ -32,6 +33,19 @@ export async function findStore(
     ? configured
     : requireExisting(configured);
 }
+
+/**
+ * The config of a command that needs one: the given one, or the one in this folder.
+ *
+ * @throws {UsageError} if there is none
+ */
+export function requireConfig(given: string | undefined): string {
+  const path = given ?? findConfig('.');
+  if (path === undefined) throw new UsageError(NO_CONFIG, '');
+  return path;
+}
+
+const NO_CONFIG = 'no config in this folder: run npx chat-completions-router init';
 
 /** Rejects a store that doesn't exist: a mistyped path must not create a new, empty file that looks valid. */
 function requireExisting<Store extends string | LedgerStore>(store: Store): Store {

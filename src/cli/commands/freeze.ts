@@ -3,26 +3,26 @@ import type { StoreCommand } from './command.ts';
 export const freezeCommand: StoreCommand = {
   name: 'freeze',
   summary: 'Reject new requests of an account; running ones continue and are charged',
+  examples: ['freeze acme'],
   ...freezing(true),
 };
 
 export const unfreezeCommand: StoreCommand = {
   name: 'unfreeze',
   summary: 'Accept requests of a frozen account again',
+  examples: ['unfreeze acme'],
   ...freezing(false),
 };
 
-function freezing(frozen: boolean): Omit<StoreCommand, 'name' | 'summary'> {
+function freezing(frozen: boolean): Omit<StoreCommand, 'name' | 'summary' | 'examples'> {
   return {
     store: 'exists',
     positionals: 'ACCOUNT',
     options: {},
     async run({ positionals: [account = ''], store, print }) {
-      const isKnown = await store.freeze(account, frozen);
-      const state = frozen ? 'frozen' : 'not frozen';
-      const text = isKnown ? `${account}: ${state}` : `There is no account ${account}`;
-      print(text, isKnown ? { account, frozen } : { account, error: 'no_account' });
-      return isKnown;
+      await store.freeze(account, frozen);
+      print(`${account}: ${frozen ? 'frozen' : 'not frozen'}`, { account, frozen });
+      return true;
     },
   };
 }

@@ -15,7 +15,7 @@ export function overview(commands: readonly Command[]): string {
     '',
     ...list(({ store }) => !store),
     '',
-    'Commands on a store, also while an app or server uses it:',
+    bold('Commands on a store, also while an app or server uses it:'),
     '',
     ...list(({ store }) => store !== undefined),
     '',
@@ -43,18 +43,26 @@ export function help(command: Command): string {
     option.help,
   ]);
   const width = Math.max(...options.map(([left = '']) => left.length));
+  const { examples } = command;
   return [
     `Usage: ${NAME} ${synopsis(command)}`,
     '',
     `${command.summary}.`,
     '',
     ...options.map(([left = '', meaning]) => `  ${bold(left.padEnd(width))}  ${meaning}`),
+    '',
+    bold(examples.length === 1 ? 'Example:' : 'Examples:'),
+    '',
+    ...examples.map((example) => `  npx ${NAME} ${example}`),
     ...(command.store ? ['', STORE_NOTE] : []),
   ].join('\n');
 }
 
+/** Name and arguments of a command, those that can be left out in brackets: `credits balance [ACCOUNT]`. */
 export function synopsis({ name, positionals, options }: Command): string {
-  const flags = Object.entries(options).map(([each, option]) => flag(each, option));
+  const flags = Object.entries(options).map(([each, option]) =>
+    option.isRequired ? flag(each, option) : `[${flag(each, option)}]`,
+  );
   return [name, positionals, ...flags].filter((part) => part !== '').join(' ');
 }
 

@@ -6,25 +6,12 @@ export const journalCommand: StoreCommand = {
   summary: 'Print the journal of one account or all, as JSON lines',
   store: 'exists',
   positionals: '[ACCOUNT]',
+  examples: ['journal > journal.jsonl', 'journal acme --after 1200'],
   options: { after: { value: 'POSITION', help: 'start after this position; default: 0' } },
   async run({ positionals: [account], options, store, write }) {
     const after = count(options['after'] ?? '0', '--after');
     if (account === undefined && after > 0) throw new UsageError('--after requires an ACCOUNT');
     await write(createCredits(store).exportJournal({ after, ...(account !== undefined && { account }) }));
-    return true;
-  },
-};
-
-export const trimCommand: StoreCommand = {
-  name: 'trim',
-  summary: "Compact an account's exported journal, up to a position, into sums",
-  store: 'exists',
-  positionals: 'ACCOUNT POSITION',
-  options: {},
-  async run({ positionals: [account = '', position = ''], store, print }) {
-    const through = count(position, 'POSITION');
-    await createCredits(store).compact(account, through);
-    print(`${account}: compacted up to ${through}`, { account, through });
     return true;
   },
 };

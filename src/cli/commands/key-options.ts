@@ -5,6 +5,7 @@ import {
   POLICY_FIELDS,
 } from '../../keys/key-policy.ts';
 import { BUDGET_PERIODS, everyCount } from '../../ledger/contract/key-records.ts';
+import { notOneOf } from './did-you-mean.ts';
 import { type CommandOption, count, date, UsageError } from './command.ts';
 
 /** What an API key may do, as the command line says it. */
@@ -40,10 +41,7 @@ export function policyFrom(options: Options): KeyPolicy {
 export function policyChanges(options: Options): KeyPolicyChanges {
   const removed = (options['remove']?.split(',') ?? []).map((option) => {
     const field = POLICY_FIELD_NAMES.find((each) => optionOf(each) === option);
-    if (!field)
-      throw new UsageError(
-        `--remove takes ${POLICY_FIELD_NAMES.map(optionOf).join(', ')}, got ${JSON.stringify(option)}`,
-      );
+    if (!field) throw new UsageError(notOneOf('--remove', Object.keys(POLICY_OPTIONS), option));
     if (options[option] !== undefined) throw new UsageError(`--${option} is given, and to be removed`);
     return [field, null] as const;
   });

@@ -8,7 +8,7 @@ import {
 import { policyText } from '../../keys/key-policy.ts';
 import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
-import { count, type StoreCommand, type StoreInvocation, UsageError } from './command.ts';
+import { count, NotFoundError, type StoreCommand, type StoreInvocation, usd, UsageError } from './command.ts';
 import { POLICY_OPTIONS, policyChanges, policyFrom } from './key-options.ts';
 import { table } from '../terminal/table.ts';
 
@@ -21,14 +21,13 @@ export const createKeyCommand: StoreCommand = {
     ...POLICY_OPTIONS,
     id: { value: 'ID', help: 'id of the key, to detect a repeated creation; default: random' },
   },
-  async run({ positionals: [account = ''], options, store, print }) {
+  examples: ['keys create acme', "keys create acme --id prod --budget 5.00/month --models 'openai/*'"],
+  async run({ positionals: [account = ''], options, store, print, note }) {
     const { id } = options;
     const policy = policyFrom(options);
     const created = await keysOf(store).create({ account, ...policy, ...(id !== undefined && { id }) });
-    print(
-      `${created.key}\n${account}: created key ${created.id}; its secret above is shown only once`,
-      created,
-    );
+    print(created.key, created);
+    note(`${account}: created key ${created.id}; its secret is shown only once`);
     return true;
   },
 };
@@ -39,6 +38,7 @@ export const listKeysCommand: StoreCommand = {
   store: 'exists',
   positionals: 'ACCOUNT',
   options: {},
+  examples: ['keys list acme'],
   async run({ positionals: [account = ''], options: { json }, store, print }) {
     const keys = await keysOf(store).list(account);
     if (json !== undefined) for (const key of keys) print('', key);
@@ -55,10 +55,11 @@ export const getKeyCommand: StoreCommand = {
   store: 'exists',
   positionals: 'ACCOUNT ID',
   options: {},
+  examples: ['keys get acme prod'],
   async run(invocation) {
     const { account, id } = named(invocation);
     const found = await keysOf(invocation.store).get(account, id);
-    if (!found) return noKey(invocation);
+    if (!found) throw noKey(invocation);
     invocation.print(details(found), found);
     return true;
   },
@@ -71,15 +72,21 @@ export const updateKeyCommand: StoreCommand = {
   positionals: 'ACCOUNT ID',
   options: {
     ...POLICY_OPTIONS,
-    remove: { value: 'NAMES', help: 'options to remove, e.g. --remove budget,expires' },
+    remove: {
+      value: 'NAMES',
+      choices: Object.keys(POLICY_OPTIONS),
+      isList: true,
+      help: 'options to remove, e.g. --remove budget,expires',
+    },
   },
+  examples: ['keys update acme prod --budget 20.00/month --remove models'],
   async run(invocation) {
     const { account, id } = named(invocation);
     const changes = policyChanges(invocation.options);
     if (Object.keys(changes).length === 0)
       throw new UsageError('nothing to change; give at least one option');
     const changed = await keysOf(invocation.store).update(account, id, changes);
-    if (!changed) return noKey(invocation);
+    if (!changed) throw noKey(invocation);
     invocation.print(`${account}: key ${id}: ${policyText(changed) || 'no limits'}`, changed);
     return true;
   },
@@ -93,18 +100,19 @@ export const rotateKeyCommand: StoreCommand = {
   options: {
     overlap: { value: 'SECONDS', help: 'how much longer the current secret works; default: 0' },
   },
+  examples: ['keys rotate acme prod --overlap 3600'],
   async run(invocation) {
     const { account, id } = named(invocation);
     const overlapMs = count(invocation.options['overlap'] ?? '0', '--overlap') * 1000;
     const rotated: CreatedApiKey | undefined = await keysOf(invocation.store).rotate(account, id, {
       overlapMs,
     });
-    if (!rotated) return noKey(invocation);
+    if (!rotated) throw noKey(invocation);
     const previous =
       rotated.overlapUntil && overlapMs > 0 ? `works until ${time(rotated.overlapUntil)}` : 'has expired';
-    invocation.print(
-      `${rotated.key}\n${account}: rotated key ${id}; its secret above is shown only once, the previous one ${previous}`,
-      rotated,
+    invocation.print(rotated.key, rotated);
+    invocation.note(
+      `${account}: rotated key ${id}; its secret is shown only once, the previous one ${previous}`,
     );
     return true;
   },
@@ -116,9 +124,10 @@ export const revokeKeyCommand: StoreCommand = {
   store: 'exists',
   positionals: 'ACCOUNT ID',
   options: {},
+  examples: ['keys revoke acme prod'],
   async run(invocation) {
     const { account, id } = named(invocation);
-    if (!(await keysOf(invocation.store).revoke(account, id))) return noKey(invocation);
+    if (!(await keysOf(invocation.store).revoke(account, id))) throw noKey(invocation);
     invocation.print(`${account}: revoked key ${id}`, { account, id, state: 'revoked' });
     return true;
   },
@@ -136,10 +145,9 @@ function named({ positionals: [account = '', id = ''] }: StoreInvocation): {
   return { account, id };
 }
 
-function noKey(invocation: StoreInvocation): false {
+function noKey(invocation: StoreInvocation): NotFoundError {
   const { account, id } = named(invocation);
-  invocation.print(`There is no key ${id} of ${account}`, { account, id, error: 'no_key' });
-  return false;
+  return new NotFoundError(`account ${account} has no key ${id}`, { account, id, error: 'no_key' });
 }
 
 function row(key: ApiKeyInfo): readonly string[] {
@@ -158,12 +166,12 @@ function details(key: ApiKeyDetails): string {
     ['created', time(key.createdAt)],
     ['revoked', key.revokedAt && time(key.revokedAt)],
     ['policy', policyText(key) || 'no limits'],
-    ['spent', key.spent],
-    ['held', key.held],
+    ['spent', usd(key.spent)],
+    ['held', usd(key.held)],
     ['running', key.running],
     [
       'budget left',
-      budgetLeft && (budgetResetsAt ? `${budgetLeft}, until ${time(budgetResetsAt)}` : budgetLeft),
+      budgetLeft && (budgetResetsAt ? `${usd(budgetLeft)}, until ${time(budgetResetsAt)}` : usd(budgetLeft)),
     ],
     ['requests left', requestsLeft],
     ['tokens left', tokensLeft],

@@ -1,5 +1,5 @@
-import { findConfig } from '../config/config-file.ts';
 import { count, type PlainCommand, UsageError } from './command.ts';
+import { requireConfig } from './find-store.ts';
 
 export const serveCommand: PlainCommand = {
   name: 'serve',
@@ -14,21 +14,22 @@ export const serveCommand: PlainCommand = {
       help: 'accepted Host headers, e.g. gateway.example.com,localhost; default: all',
     },
     admin: { help: 'serve the admin API at /admin; its token is ADMIN_TOKEN in the environment' },
-    log: { value: 'FORMAT', help: 'json or text; default: text on a terminal, else json' },
+    log: {
+      value: 'FORMAT',
+      choices: ['json', 'text'],
+      help: 'json or text; default: text on a terminal, else json',
+    },
   },
+  examples: ['serve --port 8787 --env-file .env', 'serve --host 0.0.0.0 --admin --log json'],
   async run({ options: { config, port, host, 'host-names': names, admin, log: format } }) {
-    const path = config ?? findConfig('.');
-    if (path === undefined) throw new UsageError('no config in this folder; init creates one');
-    if (format !== undefined && format !== 'json' && format !== 'text') {
-      throw new UsageError(`--log must be json or text, got ${JSON.stringify(format)}`);
-    }
+    const path = requireConfig(config);
     // Loaded late: the other commands don't need it.
     const { createLog, serve } = await import('../serve/serve.ts');
     // The server must survive a closed log pipe: its streams continue and are charged.
     process.stdout.removeAllListeners('error').on('error', () => {});
     const log = createLog(
       process.stdout,
-      format ?? (process.stdout.isTTY ? 'text' : 'json'),
+      (format ?? (process.stdout.isTTY ? 'text' : 'json')) === 'text' ? 'text' : 'json',
       () => new Date(),
     );
     const hostNames = names?.split(',');

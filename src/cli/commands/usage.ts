@@ -4,7 +4,7 @@ import {
   type UsageSummary,
 } from '../../ledger/operations/usage-queries.ts';
 import { formatUsd, parseUsd } from '../../ledger/contract/money.ts';
-import { type StoreCommand, UsageError } from './command.ts';
+import { type StoreCommand, usd, UsageError } from './command.ts';
 import { table } from '../terminal/table.ts';
 
 const GROUPS: readonly UsageGroup[] = ['day', 'account', 'key', 'model'];
@@ -29,6 +29,8 @@ export const usageCommand: StoreCommand = {
   options: {
     by: {
       value: 'NAMES',
+      choices: [...GROUPS, 'total'],
+      isList: true,
       help: 'group by day, account, key, model, e.g. --by account,model; total for a single row',
     },
     from: { value: 'DAY', help: 'first day, UTC, e.g. 2026-11-01; default: 29 days before the last' },
@@ -38,6 +40,7 @@ export const usageCommand: StoreCommand = {
     model: { value: 'MODEL', help: 'only this model' },
     csv: { help: 'print CSV, for spreadsheets' },
   },
+  examples: ['usage --by account,model --from 2026-11-01', 'usage --by day --csv > usage.csv'],
   async run({ options, store, print }) {
     const { from, to, account, key, model, json, csv } = options;
     if (json !== undefined && csv !== undefined) throw new UsageError('--json and --csv exclude each other');
@@ -61,8 +64,7 @@ function groupsOf(given: string): readonly UsageGroup[] {
   if (given === 'total') return [];
   return given.split(',').map((name, n, names) => {
     const group = GROUPS.find((each) => each === name);
-    if (!group)
-      throw new UsageError(`--by must be of ${GROUPS.join(', ')}, or total, got ${JSON.stringify(name)}`);
+    if (!group) throw new UsageError(`--by: total must stand alone, got ${JSON.stringify(given)}`);
     if (names.indexOf(name) < n) {
       throw new UsageError(`--by must name each group once, got ${JSON.stringify(given)}`);
     }
@@ -85,29 +87,40 @@ const HEADS = [
 function asTable(rows: readonly UsageSummary[], groupBy: readonly UsageGroup[]): string[] {
   if (rows.length === 0) return ['no usage'];
   const heads = [...groupBy.map((group) => group.toUpperCase()), ...HEADS];
-  const cells = rows.map((row) => cellsOf(row, groupBy));
+  const cells = rows.map((row) => [
+    ...namesOf(row, groupBy),
+    ...COUNTS.map((name) => String(row[name])),
+    usd(row.charged),
+    shownCost(row.cost),
+  ]);
   if (rows.length > 1) {
     const names = groupBy.map((_group, n) => (n === 0 ? 'TOTAL' : ''));
     const counts = COUNTS.map((name) => String(rows.reduce((sum, row) => sum + row[name], 0)));
-    const money = MONEY.map((name) =>
+    const [charged, cost] = MONEY.map((name) =>
       formatUsd(rows.reduce((sum, row) => sum + parseUsd(row[name], name), 0n)),
     );
-    cells.push([...names, ...counts, ...money]);
+    cells.push([...names, ...counts, usd(charged ?? ''), shownCost(cost ?? '')]);
   }
   return table(heads, cells);
 }
 
-function asCsv(rows: readonly UsageSummary[], groupBy: readonly UsageGroup[]): string[] {
-  const heads = [...groupBy, ...COUNTS, ...MONEY];
-  return [heads, ...rows.map((row) => cellsOf(row, groupBy))].map((cells) => cells.map(csvCell).join(','));
+/** A cost of zero is one that no price told: what costs nothing isn't told apart. */
+function shownCost(cost: string): string {
+  return /^[0.]+$/.test(cost) ? '–' : usd(cost);
 }
 
-function cellsOf(row: UsageSummary, groupBy: readonly UsageGroup[]): string[] {
-  return [
-    ...groupBy.map((group) => row[group] ?? ''),
+function asCsv(rows: readonly UsageSummary[], groupBy: readonly UsageGroup[]): string[] {
+  const heads = [...groupBy, ...COUNTS, ...MONEY];
+  const cells = rows.map((row) => [
+    ...namesOf(row, groupBy),
     ...COUNTS.map((name) => String(row[name])),
     ...MONEY.map((name) => row[name]),
-  ];
+  ]);
+  return [heads, ...cells].map((line) => line.map(csvCell).join(','));
+}
+
+function namesOf(row: UsageSummary, groupBy: readonly UsageGroup[]): string[] {
+  return groupBy.map((group) => row[group] ?? '');
 }
 
 /** Quotes by RFC 4180; an apostrophe prevents formula injection by model names, which clients choose. */

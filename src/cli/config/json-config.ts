@@ -58,7 +58,7 @@ function substitute(value: unknown, option: string, env: NodeJS.ProcessEnv, miss
         if (end === '') return whole;
         const found = env[name] === '' ? undefined : env[name];
         if (found === undefined && fallback === undefined) {
-          missing.push(`${option}: ${name} is not set in the environment`);
+          missing.push(`${option}: ${name} is not set: put it into .env and use --env-file .env`);
         }
         return found ?? fallback ?? '';
       },

@@ -6,6 +6,8 @@ export interface ConfigPlan {
   /** At least one. */
   readonly providers: readonly KnownProvider[];
   readonly store: string;
+  /** Provider → values of the variables of its base URL. */
+  readonly variables: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** Decides which optional variables the config reads. */
   readonly env: NodeJS.ProcessEnv;
   /** For a standalone server, not for an app. */
@@ -51,7 +53,7 @@ export function jsonConfig(plan: ConfigPlan): string {
   return `${body(plan, JSON_TEXT)}\n`;
 }
 
-function body({ providers, store, env, isStandalone }: ConfigPlan, language: Language): string {
+function body({ providers, store, variables, env, isStandalone }: ConfigPlan, language: Language): string {
   const { name, variable } = language;
   const others = KNOWN_PROVIDERS.filter((each) => !providers.includes(each)).slice(0, 3);
   const server = `${name('server')}: { ${name('port')}: 8787, ${name('host')}: ${language.string('127.0.0.1')} },`;
@@ -61,8 +63,8 @@ function body({ providers, store, env, isStandalone }: ConfigPlan, language: Lan
     '',
     '// OpenAI-compatible APIs: a preset by its name, or any other by its baseURL.',
     `${name('providers')}: {`,
-    ...providers.map((each) => `  ${providerLine(each, env, language)}`),
-    ...others.map((each) => `  // ${providerLine(each, {}, language)}`),
+    ...providers.map((each) => `  ${providerLine(each, variables[each.name], env, language)}`),
+    ...others.map((each) => `  // ${providerLine(each, undefined, {}, language)}`),
     `  // ${name('local')}: { ${name('baseURL')}: ${language.string('http://127.0.0.1:11434/v1')} },`,
     '},',
     '',
@@ -76,23 +78,38 @@ function body({ providers, store, env, isStandalone }: ConfigPlan, language: Lan
   return `{\n${lines.map((line) => (line === '' ? '' : `  ${line}`)).join('\n')}\n}`;
 }
 
-function providerLine(provider: KnownProvider, env: NodeJS.ProcessEnv, language: Language): string {
-  const { name, secret, variable } = language;
+function providerLine(
+  provider: KnownProvider,
+  variables: Readonly<Record<string, string>> | undefined,
+  env: NodeJS.ProcessEnv,
+  language: Language,
+): string {
+  const { name, string, secret, variable } = language;
   const { baseURL } = provider;
   const address = baseURL && env[baseURL.variable];
+  const parts = Object.entries(variables ?? {}).map(([part, value]) => `${name(part)}: ${string(value)}`);
   const fields = [
     ...(address ? [`${name('baseURL')}: ${variable(baseURL.variable, baseURL.usual)}`] : []),
-    `${name('apiKey')}: ${secret(provider.variable)}`,
+    ...(parts.length > 0 ? [`${name('variables')}: { ${parts.join(', ')} }`] : []),
+    ...(provider.variable === undefined ? [] : [`${name('apiKey')}: ${secret(provider.variable)}`]),
   ];
-  return `${name(provider.name)}: { ${fields.join(', ')} },`;
+  return `${name(provider.name)}: {${fields.length > 0 ? ` ${fields.join(', ')} ` : ''}},`;
 }
 
 function modelLines({ name: provider, models }: KnownProvider, language: Language): string[] {
   const { name, string, number } = language;
-  return models.flatMap(({ model, pricing, contextWindow, maxOutputTokens }, n) => {
+  if (models.length === 0) {
+    const all = `${provider}/*`;
+    return [
+      `// All models that the server at its usual port has.`,
+      `${name(all)}: { ${name('targets')}: [${string(all)}], ${name('pricing')}: ${string('free')} },`,
+    ];
+  }
+  return models.flatMap(({ model, pricing, contextWindow, maxOutputTokens, comment }, n) => {
     const prices = Object.entries(pricing).map(([what, price]) => `${name(what)}: ${string(price)}`);
     const fallbacks = n === 0 ? ' // add more targets for failover, in order' : '';
     return [
+      ...(comment === undefined ? [] : [`// ${comment}`]),
       `${name(`${provider}/${model}`)}: {`,
       `  ${name('targets')}: [${string(`${provider}/${model}`)}],${fallbacks}`,
       `  ${name('pricing')}: { ${prices.join(', ')} },`,

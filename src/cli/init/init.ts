@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
+import type { ProviderVariables } from './check-answers.ts';
 import { findConfig } from '../config/config-file.ts';
 import { type App, detectApp, mountSnippet } from './mount-snippets.ts';
 import { type ConfigPlan, jsonConfig, scriptConfig } from './config-text.ts';
@@ -9,6 +10,7 @@ import { findProviders, KNOWN_PROVIDERS, type KnownProvider } from './known-prov
 export { APPS, type App } from './mount-snippets.ts';
 export { KNOWN_PROVIDERS } from './known-providers.ts';
 export { promptTerminal } from './prompts.ts';
+export { providerVariables, storeMistake } from './check-answers.ts';
 
 /** What to write; missing options are detected. */
 export interface InitOptions {
@@ -18,6 +20,7 @@ export interface InitOptions {
   readonly isJson?: boolean;
   /** Names of providers. */
   readonly providers?: readonly string[];
+  readonly variables?: ProviderVariables;
   readonly store?: string;
   /** Overwrite existing files. */
   readonly force?: boolean;
@@ -30,6 +33,8 @@ export interface InitResult {
   readonly providers: readonly KnownProvider[];
   /** Environment variables that the config needs and that aren't set. */
   readonly missing: readonly string[];
+  /** The package is in the folder's node_modules. */
+  readonly isInstalled: boolean;
   /** Code to add to the app, unless a written file contains it. */
   readonly lines?: string;
 }
@@ -58,7 +63,8 @@ export function init(options: InitOptions): InitResult {
   const providers = options.providers
     ? KNOWN_PROVIDERS.filter(({ name }) => options.providers?.includes(name))
     : suggested.providers;
-  const plan: ConfigPlan = { providers, store, env, isStandalone: app === 'standalone' };
+  const { variables = {} } = options;
+  const plan: ConfigPlan = { providers, variables, store, env, isStandalone: app === 'standalone' };
   const extension = isJson ? '.json' : configExtension(folder, app);
   const config = `chat-completions-router.config${extension}`;
   const files = new Map([[config, isJson ? jsonConfig(plan) : scriptConfig(plan, extension.endsWith('ts'))]]);
@@ -67,19 +73,25 @@ export function init(options: InitOptions): InitResult {
     const route = `${nextAppFolder(folder)}/v1/[...path]/route${extension === '.ts' ? '.ts' : '.js'}`;
     files.set(route, `${mountSnippet(app, relative(dirname(route), config.replace(/\.ts$/, '')))}\n`);
   }
-  assertWritable(folder, [...files.keys()], force);
-  for (const [name, text] of files) {
-    mkdirSync(dirname(join(folder, name)), { recursive: true });
-    writeFileSync(join(folder, name), text);
-  }
+  writeFiles(folder, files, force);
   const lines = app === 'standalone' || app === 'next' ? undefined : mountSnippet(app, `./${config}`);
   return {
     files: [...files.keys()],
     app,
     providers,
-    missing: providers.map(({ variable }) => variable).filter((variable) => !env[variable]),
+    missing: [...new Set(providers.flatMap(({ variable }) => variable ?? []))].filter((name) => !env[name]),
+    isInstalled: existsSync(join(folder, 'node_modules/chat-completions-router')),
     ...(lines !== undefined && { lines }),
   };
+}
+
+/** @throws {Error} before anything is written, if a file exists already */
+export function writeFiles(folder: string, files: ReadonlyMap<string, string>, force: boolean): void {
+  assertWritable(folder, [...files.keys()], force);
+  for (const [name, text] of files) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
 }
 
 function assertWritable(folder: string, files: readonly string[], force: boolean): void {

@@ -60,7 +60,12 @@ export async function serve({ path, port, host, hostNames, admin, log }: ServeOp
     await router.close();
     throw error;
   }
-  log('info', 'listening', { url: `${origin}/v1`, config: path, ...sizeOf(config) });
+  log('info', 'listening', {
+    url: `${origin}/v1`,
+    ...((admin || server.admin) && { admin: `${origin}/admin` }),
+    config: path,
+    ...sizeOf(config),
+  });
 
   let reloaded = Promise.resolve();
   const onHangup = (): void => {

@@ -100,6 +100,10 @@ export interface LedgerStore {
   damage?(): Promise<readonly string[]>;
   /** Id of each recorded key -> its hashes, for moving an account to another store. */
   keyHashes?(account: string): Promise<ReadonlyMap<string, KeyHashes>>;
+  /** Records that a gateway uses the store, until `leaseMs` from now; 0 removes the record. */
+  announceGateway?(gateway: string, leaseMs: number): Promise<void>;
+  /** Gateway → ms until its lease ends, for those whose lease has not ended: a migration must wait for them. */
+  liveGateways?(): Promise<ReadonlyMap<string, number>>;
 
   close(): Promise<void>;
 }

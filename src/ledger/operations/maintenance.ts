@@ -1,3 +1,6 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+
 import type { LedgerEvent } from '../contract/events.ts';
 import { JournalCompaction } from './journal-compaction.ts';
 import type { LedgerStore } from '../contract/ledger-store.ts';
@@ -16,8 +19,11 @@ export interface MaintenanceOptions {
   readonly random?: () => number;
 }
 
+/** How long a gateway counts as alive after its last announcement: a gateway that was killed, until this has passed. */
+export const GATEWAY_LEASE_MS = 120_000;
+
 /**
- * Background jobs of a store: ends leases that ran out, expires due credits, deletes old request records, and compacts old
+ * Background jobs of a store: announces that this gateway uses it, ends leases that ran out, expires due credits, deletes old request records, and compacts old
  * journal lines and usage rows.
  *
  * Every process runs them, at random times; the first one does the work that is due. The round over all journals runs
@@ -34,6 +40,9 @@ export class Maintenance {
   #running: Promise<void> | undefined;
   #isClosed = false;
   #isFailing = false;
+  /** Host and process, so that an operator finds it; unique, because a process can have several routers. */
+  readonly #gateway = `${hostname()} pid ${process.pid} ${randomBytes(4).toString('hex')}`;
+  #announced: Promise<boolean> = Promise.resolve(false);
 
   constructor(options: MaintenanceOptions) {
     const {
@@ -56,6 +65,7 @@ export class Maintenance {
   start(): void {
     if (this.#timer || this.#isClosed) return;
     this.#roundDue = this.#now() + HOUR_MS * this.#random();
+    this.#announce();
     this.#schedule(EVERY_MS);
   }
 
@@ -64,6 +74,17 @@ export class Maintenance {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#running;
+    // Not to a store that doesn't answer: the lease ends by itself.
+    if (await this.#announced) await this.#store.announceGateway?.(this.#gateway, 0).catch(() => {});
+  }
+
+  /** In the background: nothing waits for it. */
+  #announce(): void {
+    const announced = this.#store.announceGateway?.(this.#gateway, GATEWAY_LEASE_MS);
+    this.#announced = Promise.resolve(announced).then(
+      () => true,
+      () => false,
+    );
   }
 
   #schedule(ms: number): void {
@@ -76,6 +97,7 @@ export class Maintenance {
 
   async #run(): Promise<void> {
     let hasMore = false;
+    this.#announce();
     try {
       const swept = await this.#store.sweep(SWEPT_AT_ONCE);
       const isRoundDone = this.#isClosed || (await this.#visitJournals());

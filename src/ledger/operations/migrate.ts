@@ -2,6 +2,7 @@ import { verifyLedger } from './verify.ts';
 import type { AccountState, LedgerStore, Lot } from '../contract/ledger-store.ts';
 import type { KeyHashes, KeyState } from '../contract/key-records.ts';
 import { type MigrationPlan, planMigration, type PlannedKey } from './migration-plan.ts';
+import { GATEWAY_LEASE_MS } from './maintenance.ts';
 import { formatUsd, MAX_AMOUNT } from '../contract/money.ts';
 
 export interface MigrationReport {
@@ -14,8 +15,19 @@ export interface MigrationReport {
 }
 
 export interface MigrateOptions {
+  /**
+   * Migrate although a gateway uses one of the stores: what it charges meanwhile is missing in the new one.
+   *
+   * @default false
+   */
+  readonly force?: boolean;
   /** Called for each account after each step: first all are checked, then all are moved, then all are compared. */
   readonly onAccount?: (account: string, step: 'checked' | 'moved' | 'compared') => void;
+}
+
+/** The migration can't start, because a gateway uses one of the stores. */
+export class GatewayAliveError extends Error {
+  override readonly name = 'GatewayAliveError';
 }
 
 /** The migration can't start, or continue, until the problem in the message is resolved. */
@@ -32,20 +44,24 @@ export class MigrationRefusedError extends Error {
 /**
  * Copies all accounts of a store to another one: available credits, lots and API keys.
  *
- * No router may use either store meanwhile. It can be interrupted and repeated, until a router has used the new store.
+ * No router may use either store meanwhile: while one does, or was killed less than two minutes ago, the migration is refused. It can be interrupted and repeated, until a router has used the new store.
  * Journals and past charges are not copied: export them before. Afterwards both stores are compared, and the new one is
  * verified.
  *
- * @throws MigrationRefusedError before anything of the account is written
+ * @throws GatewayAliveError, MigrationRefusedError before anything of the account is written
  */
 export async function migrate(
   from: LedgerStore,
   to: LedgerStore,
-  { onAccount }: MigrateOptions = {},
+  { onAccount, force = false }: MigrateOptions = {},
 ): Promise<MigrationReport> {
   await from.ready?.();
   await to.ready?.();
   if (!from.keyHashes) throw new TypeError('from must implement keyHashes');
+  if (!force) {
+    await refuseGateways('old', from);
+    await refuseGateways('new', to);
+  }
   await expireDue(from);
   for await (const account of from.accounts()) {
     await planAccount(from, to, account);
@@ -59,6 +75,19 @@ export async function migrate(
     onAccount?.(account, 'moved');
   }
   return compareStores(from, to, notDurable, onAccount);
+}
+
+/** @throws GatewayAliveError if a gateway has announced that it uses the store */
+async function refuseGateways(which: 'old' | 'new', store: LedgerStore): Promise<void> {
+  const live = [...((await store.liveGateways?.()) ?? [])];
+  if (live.length === 0) return;
+  const found = live.map(([gateway, leftMs]) => {
+    const seconds = Math.max(0, Math.round((GATEWAY_LEASE_MS - leftMs) / 1000));
+    return `${gateway.replace(/ \w+$/, '')}, last seen ${seconds} s ago`;
+  });
+  throw new GatewayAliveError(
+    `a gateway uses the ${which} store (${found.join('; ')}): stop it first. One that was killed counts for ${GATEWAY_LEASE_MS / 1000} s after it was last seen`,
+  );
 }
 
 /** Ends leases that ran out since the router stopped, and expires credits, in enough sweeps to visit all accounts. */

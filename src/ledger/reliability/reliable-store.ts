@@ -297,6 +297,15 @@ export class ReliableStore implements LedgerStore {
     return balance;
   }
 
+  /** Not retried: the next announcement follows soon. */
+  async announceGateway(gateway: string, leaseMs: number): Promise<void> {
+    await this.#store.announceGateway?.(gateway, leaseMs);
+  }
+
+  async liveGateways(): Promise<ReadonlyMap<string, number>> {
+    return (await this.#store.liveGateways?.()) ?? new Map();
+  }
+
   async sweep(budget: number): Promise<number> {
     return this.#listener.call(() => this.#store.sweep(budget));
   }

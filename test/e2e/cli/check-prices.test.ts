@@ -184,7 +184,7 @@ describe('check of prices', () => {
     };
     const { code, stdout } = await check(config);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^acme +m +yes +\d+ ms +reported +0.15 \/ 0.60 +LOSS +ok$/m);
+    expect(stdout).toMatch(/^acme +m +yes +\d+ ms +reported +\$0.15 \/ \$0.60 +LOSS +ok$/m);
     expect(endOf(stdout)).toEqual([
       'warning: chat at acme/m is charged below the bill: input 0.15, output 0.59; billed input 0.15, output 0.60 ' +
         "(USD per million tokens, from the provider's model list)",
@@ -205,7 +205,7 @@ describe('check of prices', () => {
       },
       '--strict',
     );
-    expect(stdout).toMatch(/^acme +m .* 0.15 \/ 0.60 +ok +ok$/m);
+    expect(stdout).toMatch(/^acme +m .* \$0.15 \/ \$0.60 +ok +ok$/m);
     expect([code, ...endOf(stdout)]).toEqual([0, 'no problems found']);
   });
 
@@ -361,9 +361,9 @@ describe('check of prices', () => {
     });
     expect(code).toBe(0);
     expect(stdout).toMatch(/^acme +gpt-own +yes .* ok$/m);
-    expect(stdout).toMatch(/^acme +gpt-a \(for a\/\*\) +yes .* 2.00 \/ 2.00 +LOSS +ok$/m);
+    expect(stdout).toMatch(/^acme +gpt-a \(for a\/\*\) +yes .* \$2.00 \/ \$2.00 +LOSS +ok$/m);
     expect(stdout).toMatch(/^acme +none-\* \(for none\/\*\) +skipped$/m);
-    expect(stdout).toMatch(/^zeta +z1 \(for discovered\) +yes .* 1.00 \/ 1.00 +ok +ok$/m);
+    expect(stdout).toMatch(/^zeta +z1 \(for discovered\) +yes .* \$1.00 \/ \$1.00 +ok +ok$/m);
     expect(acme.requests).toHaveLength(3);
     expect([askedOf(acme), askedOf(zeta)]).toEqual([new Set(['gpt-own', 'gpt-a']), new Set(['z1'])]);
     expect(endOf(stdout)).toEqual([
@@ -402,7 +402,7 @@ describe('check of prices', () => {
       },
     });
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^openai +gpt-4o-mini +\d+ ms +reported +0.15 \/ 0.60 +/m);
+    expect(stdout).toMatch(/^openai +gpt-4o-mini +\d+ ms +reported +\$0.15 \/ \$0.60 +/m);
     expect(stdout).toMatch(/^openai +\* \(for o\/\*\) +skipped$/m);
   });
 });

@@ -318,7 +318,9 @@ describe('check', () => {
     );
     const { code, stdout } = await runCli(['check', '--config', path]);
     expect(code).toBe(1);
-    expect(stdout).toContain('acme: apiKey is empty; is its environment variable set?\n1 problem\n');
+    expect(stdout).toContain(
+      'acme: apiKey is empty: put its environment variable into .env and use --env-file .env\n1 problem\n',
+    );
     expect(acme.requests).toEqual([]);
   });
 
@@ -341,4 +343,34 @@ describe('check', () => {
     expect(code).toBe(1);
     expect(stderr).toContain(`${folder}/c.json: models["acme/m"].targets[0].provider must be one of`);
   });
+});
+
+it('checks a config on the fake provider as it is started', async () => {
+  const provider = await startFakeProvider();
+  providers.push(provider);
+  const { code, stdout } = await check(
+    {
+      providers: { fake: { baseURL: provider.baseURL, models: 'discover' } },
+      models: {},
+    },
+    '--json',
+  );
+  expect(code).toBe(0);
+  expect(
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object),
+  ).toMatchObject([
+    { provider: '(store)', ok: true },
+    { provider: 'fake', models: 1, ok: true },
+    {
+      provider: 'fake',
+      model: 'fake-model',
+      sampleOf: ['discovered'],
+      listed: true,
+      usage: 'reported',
+      ok: true,
+    },
+  ]);
 });

@@ -57,11 +57,11 @@ describe('usage', () => {
     expect(code).toBe(0);
     expect(stdout).toBe(
       [
-        'ACCOUNT  MODEL     REQUESTS  ERRORS  ABORTED  PROMPT  CACHED  COMPLETION  REASONING   CHARGED      COST',
-        'acme     fast             3       1        0      18       0          24          0   0.00009   0.00009',
-        'zeta     -1+cmd           1       0        0       9       0          12          0  0.000045  0.000045',
-        'zeta     =1+1,"x"         1       0        0       9       0          12          0  0.000045  0.000045',
-        'TOTAL                     5       1        0      36       0          48          0   0.00018   0.00018',
+        'ACCOUNT  MODEL     REQUESTS  ERRORS  ABORTED  PROMPT  CACHED  COMPLETION  REASONING    CHARGED       COST',
+        'acme     fast             3       1        0      18       0          24          0   $0.00009   $0.00009',
+        'zeta     -1+cmd           1       0        0       9       0          12          0  $0.000045  $0.000045',
+        'zeta     =1+1,"x"         1       0        0       9       0          12          0  $0.000045  $0.000045',
+        'TOTAL                     5       1        0      36       0          48          0   $0.00018   $0.00018',
         '',
       ].join('\n'),
     );
@@ -112,7 +112,7 @@ describe('usage', () => {
     [
       'an unknown group',
       ['--by', 'day,week'],
-      '--by must be of day, account, key, model, or total, got "week"',
+      '--by must be one of day, account, key, model, total, got "week"',
     ],
     ['a group twice', ['--by', 'day,day'], '--by must name each group once, got "day,day"'],
     ['a day that is none', ['--from', '2026-02-30'], 'from must be a day'],

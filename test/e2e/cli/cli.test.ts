@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
+import { createChatCompletionsRouter } from '../../../src/index.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { type Ended, runCli } from '../../helpers/cli.ts';
@@ -58,7 +59,15 @@ describe('the command', () => {
   it('says what it can do', async () => {
     const { code, stdout } = await run(['--help']);
     expect(code).toBe(0);
-    for (const name of ['audit', 'credits grant', 'journal', 'trim', 'freeze', 'unfreeze', 'migrate']) {
+    for (const name of [
+      'verify',
+      'credits grant',
+      'credits compact',
+      'journal',
+      'freeze',
+      'unfreeze',
+      'migrate',
+    ]) {
       expect(stdout).toContain(`\n  ${name} `);
     }
   });
@@ -69,8 +78,28 @@ describe('the command', () => {
 
   it('is in color where that is asked for, and only there', async () => {
     const colored = await run(['--help'], { FORCE_COLOR: '1' });
-    expect(colored.stdout).toContain('\u001b[1maudit');
+    expect(colored.stdout).toContain('\u001b[1mverify');
     expect((await run(['--help'])).stdout).not.toContain('\u001b');
+  });
+
+  it('shows what stands out in color on a terminal', async () => {
+    await on('freeze', 'acme');
+    const colored = await run(['accounts', '--store', store], { FORCE_COLOR: '1' });
+    expect(colored.stdout).toContain('\u001b[1mBALANCE\u001b[22m');
+    expect(colored.stdout).toContain('\u001b[33mfrozen\u001b[39m');
+    expect((await on('accounts')).stdout).not.toContain('\u001b');
+  });
+
+  it('has an example of each command in its help', async () => {
+    for (const words of [['init'], ['serve'], ['credits', 'grant'], ['verify']]) {
+      const { stdout } = await run([...words, '--help']);
+      expect(stdout).toMatch(
+        new RegExp(`\\nExamples?:\\n\\n {2}npx chat-completions-router ${words.join(' ')}`),
+      );
+    }
+    expect((await run(['init', '--help'])).stdout).toMatch(
+      /^Usage: .* init \[FILE\] \[--app APP\] \[--json\]/,
+    );
   });
 
   it('says of each command how it is called', async () => {
@@ -106,28 +135,35 @@ describe('the command', () => {
     ['no command', [], ''],
     ['an unknown command', ['fly'], 'unknown command "fly"'],
     ['half a command', ['credits'], 'credits requires a subcommand: balance, grant, adjust'],
-    ['an unknown option', ['audit', '--fast'], 'unknown option --fast'],
+    ['an unknown option', ['verify', '--fast'], 'unknown option --fast'],
     [
       'no store',
-      ['audit'],
+      ['verify'],
       'no store given; use --store URL, --config FILE, or CREDITS_STORE in the environment',
     ],
-    ['two stores', ['audit', '--store', 'x', '--config', 'y'], '--store and --config exclude each other'],
-    ['a word that is nearly one', ['audti'], 'unknown command "audti"; did you mean audit?'],
+    ['two stores', ['verify', '--store', 'x', '--config', 'y'], '--store and --config exclude each other'],
+    ['a word that is nearly one', ['verfiy'], 'unknown command "verfiy"; did you mean verify?'],
     ['a family that is nearly one', ['credis'], 'unknown command "credis"; did you mean credits?'],
     ['a subcommand that is nearly one', ['keys', 'creat', 'acme'], 'did you mean keys create?'],
     ['words that are nearly some', ['credit', 'balance'], 'did you mean credits balance?'],
     [
       'an option that is nearly one',
-      ['audit', '--stroe', 'x'],
+      ['verify', '--stroe', 'x'],
       'unknown option --stroe; did you mean --store?',
     ],
-    ['an option without its value', ['audit', '--store'], '--store requires a value: --store URL'],
-    ['a value to an option that has none', ['audit', '--json=1'], '--json takes no value'],
-    ['a store of its own', ['audit', '--store', 'memory:'], 'memory: stores exist only inside their process'],
-    ['a store that is none', ['audit', '--store', 'mysql://x'], "store must be 'memory:', 'sqlite:FILE'"],
-    ['too little', ['freeze'], 'usage: chat-completions-router freeze ACCOUNT'],
-    ['too much', ['freeze', 'acme', 'zeta'], 'usage: chat-completions-router freeze ACCOUNT'],
+    ['an option without its value', ['verify', '--store'], '--store requires a value: --store URL'],
+    ['a value to an option that has none', ['verify', '--json=1'], '--json takes no value'],
+    [
+      'a store of its own',
+      ['verify', '--store', 'memory:'],
+      'memory: stores exist only inside their process',
+    ],
+    ['a store that is none', ['verify', '--store', 'mysql://x'], "store must be 'memory:', 'sqlite:FILE'"],
+    ['too little', ['freeze'], 'ACCOUNT is missing\nUsage: chat-completions-router freeze ACCOUNT\n'],
+    ['too much', ['freeze', 'acme', 'zeta'], 'unexpected argument "zeta"'],
+    ['no config', ['serve'], 'no config in this folder: run npx chat-completions-router init\n'],
+    ['a value that is nearly one', ['serve', '--log', 'jsn'], 'got "jsn"; did you mean json?'],
+    ['a list with a value that is nearly one', ['usage', '--by', 'day,modle'], 'did you mean model?'],
   ])('ends with 2 when it is given %s', async (_what, args, message) => {
     const { code, stderr } = await run(args);
     expect(code).toBe(2);
@@ -135,7 +171,7 @@ describe('the command', () => {
   });
 
   it('ends with 1 and the reason when the store is away', async () => {
-    const { code, stderr } = await run(['audit', '--store', 'redis://127.0.0.1:1']);
+    const { code, stderr } = await run(['verify', '--store', 'redis://127.0.0.1:1']);
     expect(code).toBe(1);
     expect(stderr).toBe(
       'chat-completions-router: The credit store refused the command: connect ECONNREFUSED 127.0.0.1:1\n',
@@ -144,33 +180,33 @@ describe('the command', () => {
 
   it('makes no file of a mistyped path', async () => {
     const missing = join(folder, 'missing.db');
-    const { code, stderr } = await run(['audit', '--store', `sqlite:${missing}`]);
+    const { code, stderr } = await run(['verify', '--store', `sqlite:${missing}`]);
     expect(code).toBe(1);
     expect(stderr).toBe(`chat-completions-router: file not found: ${missing}\n`);
     expect(existsSync(missing)).toBe(false);
   });
 
   it("shows no store's password", async () => {
-    const { stderr } = await run(['audit', '--store', 'redis://:hunter2@[']);
+    const { stderr } = await run(['verify', '--store', 'redis://:hunter2@[']);
     expect(stderr).toContain('store must name hosts');
     expect(stderr).not.toContain('hunter2');
   });
 
   it('finds its store in the environment', async () => {
     expect(await run(['credits', 'balance'], { CREDITS_STORE: store })).toEqual(
-      ok('acme: 5.00 available, 0.00 held, 0.00 used of 5.00 granted'),
+      ok('acme: $5.00 available, $0.00 held, $0.00 used of $5.00 granted'),
     );
   });
 });
 
-describe('audit', () => {
+describe('verify', () => {
   it('ends with 0 when nothing is wrong', async () => {
-    expect(await on('audit')).toEqual(ok('1 account, 1 journal entry: no problems found'));
+    expect(await on('verify')).toEqual(ok('1 account, 1 journal entry: no problems found'));
   });
 
   it('ends with 1 when something is, and says what', async () => {
     damage();
-    const { code, stdout } = await on('audit', 'acme');
+    const { code, stdout } = await on('verify', 'acme');
     expect(code).toBe(1);
     expect(stdout).toMatch(/^acme: I1 granted is 5\.00, but available 5\.000000001 \+/);
     expect(stdout).toMatch(/\n1 account, 1 journal entry: 1 finding\n$/);
@@ -181,14 +217,14 @@ describe('audit', () => {
     // The name is in the table and in its index: one of them.
     bytes.write('b', bytes.indexOf('acme'));
     writeFileSync(file, bytes);
-    const { code, stdout } = await on('audit');
+    const { code, stdout } = await on('verify');
     expect(code).toBe(1);
     expect(stdout).toMatch(/^the store is damaged: /);
   });
 
   it('says it in JSON', async () => {
     damage();
-    const lines = (await on('audit', '--json')).stdout.trimEnd().split('\n');
+    const lines = (await on('verify', '--json')).stdout.trimEnd().split('\n');
     expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
       { account: 'acme', invariant: 'I1' },
       { accounts: 1, lines: 1, findings: 1 },
@@ -210,13 +246,13 @@ describe('credits', () => {
       '--priority',
       '3',
     ];
-    expect(await on(...grant)).toEqual(ok('acme: 7.50 available'));
-    expect(await on(...grant)).toEqual(ok('acme: 7.50 available (already applied)'));
+    expect(await on(...grant)).toEqual(ok('acme: $7.50 available'));
+    expect(await on(...grant)).toEqual(ok('acme: $7.50 available (already applied)'));
   });
 
   it('adjusts down', async () => {
     expect(await on('credits', 'adjust', 'acme', '-1.50', '--id', 'a1', '--reason', 'oops')).toEqual(
-      ok('acme: 3.50 available'),
+      ok('acme: $3.50 available'),
     );
   });
 
@@ -228,7 +264,11 @@ describe('credits', () => {
 
   it.each<[string, string[], string]>([
     ['no amount', ['acme', 'much', '--id', 'p1'], 'amount must be a decimal string of USD'],
-    ['no id', ['acme', '1'], '--id is required'],
+    [
+      'no id',
+      ['acme', '1'],
+      '--id is missing\nUsage: chat-completions-router credits grant ACCOUNT AMOUNT --id ID [--expires DATE]',
+    ],
     ['no date', ['acme', '1', '--id', 'p1', '--expires', 'soon'], '--expires must be a date'],
     [
       'a date that is past',
@@ -245,13 +285,14 @@ describe('credits', () => {
   it('says that there is no such account', async () => {
     expect(await on('credits', 'balance', 'nobody')).toMatchObject({
       code: 1,
-      stdout: 'There is no account nobody\n',
+      stdout: '',
+      stderr: 'chat-completions-router: there is no account nobody\n',
     });
   });
 });
 
 describe('journal', () => {
-  it('prints JSON lines, from a position on, which trim folds', async () => {
+  it('prints JSON lines, from a position on, which compact folds', async () => {
     await on('credits', 'grant', 'acme', '1', '--id', 'p1');
     const after = await on('journal', 'acme', '--after', '1');
     expect(JSON.parse(after.stdout)).toMatchObject({
@@ -260,7 +301,7 @@ describe('journal', () => {
       id: 'p1',
       amount: '1.00',
     });
-    expect(await on('trim', 'acme', '1')).toEqual(ok('acme: compacted up to 1'));
+    expect(await on('credits', 'compact', 'acme', '1')).toEqual(ok('acme: compacted up to 1'));
     const all = (await on('journal')).stdout.trimEnd().split('\n');
     expect(all.map((line) => JSON.parse(line) as object)).toMatchObject([
       { account: 'acme', type: 'compacted', position: 1, granted: '5.00' },
@@ -299,13 +340,26 @@ describe('keys', () => {
 
   it('are made, and shown once', async () => {
     const created = await on('keys', 'create', 'acme', '--id', 'k1', '--name', 'prod');
-    expect(created).toMatchObject({ code: 0, stderr: '' });
-    const [key, said] = created.stdout.split('\n');
-    expect(key).toMatch(/^sk-ccr-[0-9A-Za-z_-]{40,}$/);
-    expect(said).toBe('acme: created key k1; its secret above is shown only once');
+    expect(created).toMatchObject({
+      code: 0,
+      stderr: 'acme: created key k1; its secret is shown only once\n',
+    });
+    expect(created.stdout).toMatch(/^sk-ccr-[0-9A-Za-z_-]{40,}\n$/);
     const list = await on('keys', 'list', 'acme');
     expect(list.stdout).toMatch(/^ID +NAME +STATE +CREATED +POLICY\nk1 +prod +active +20\S+Z\n$/);
   });
+
+  it.each(['create acme', 'rotate acme k1'])(
+    'give their secret alone to a shell: keys %s',
+    async (command) => {
+      await on('keys', 'create', 'acme', '--id', 'k1');
+      const program = `KEY=$('${process.execPath}' '${CLI}' keys ${command} --store '${store}') && printf '[%s]' "$KEY"`;
+      const shell = spawn('sh', ['-c', program], { stdio: ['ignore', 'pipe', 'pipe'] });
+      const [stdout, stderr] = await Promise.all([text(shell.stdout), text(shell.stderr)]);
+      expect(stdout).toMatch(/^\[sk-ccr-[0-9A-Za-z_-]{40,}\]$/);
+      expect(stderr).toMatch(/^acme: (created|rotated) key .* its secret is shown only once.*\n$/);
+    },
+  );
 
   it('are made once with one id', async () => {
     await on('keys', 'create', 'acme', '--id', 'k1');
@@ -334,9 +388,9 @@ describe('keys', () => {
     const text = await on('keys', 'get', 'acme', 'k1');
     expect(text.stdout).toContain('\nmetadata       plan=pro,team=search\n');
     expect(text.stdout).toContain(
-      '\npolicy         5.00/month · models openai/*,acme/fast · 60 requests/min · 90000 tokens/min · 4 at a time · × 1.2 · expires 2999-01-01T00:00Z\n',
+      '\npolicy         $5.00/month · models openai/*,acme/fast · 60 requests/min · 90000 tokens/min · 4 at a time · × 1.2 · expires 2999-01-01T00:00Z\n',
     );
-    expect(text.stdout).toMatch(/^budget left {4}5\.00, until \d{4}-\d\d-01T00:00Z$/m);
+    expect(text.stdout).toMatch(/^budget left {4}\$5\.00, until \d{4}-\d\d-01T00:00Z$/m);
   });
 
   it('have names that steer no terminal, and end no line', async () => {
@@ -350,7 +404,7 @@ describe('keys', () => {
     await on('keys', 'create', 'acme', '--id', 'k1', ...POLICY);
     const gone = 'models,requests-per-minute,tokens-per-minute,concurrent-requests,markup,expires';
     expect(await on('keys', 'update', 'acme', 'k1', '--budget', '1/day', '--remove', gone)).toEqual(
-      ok('acme: key k1: 1.00/day'),
+      ok('acme: key k1: $1.00/day'),
     );
     const { stdout } = await on('keys', 'get', 'acme', 'k1', '--json');
     expect(JSON.parse(stdout)).toMatchObject({ name: 'prod', metadata: { plan: 'pro' } });
@@ -362,12 +416,12 @@ describe('keys', () => {
   it('get another secret, and the one before it an end', async () => {
     const [before] = (await on('keys', 'create', 'acme', '--id', 'k1')).stdout.split('\n');
     const now = await on('keys', 'rotate', 'acme', 'k1');
-    expect(now.stdout).toContain(
-      '\nacme: rotated key k1; its secret above is shown only once, the previous one has expired\n',
+    expect(now.stderr).toBe(
+      'acme: rotated key k1; its secret is shown only once, the previous one has expired\n',
     );
     expect(now.stdout.split('\n')[0]).not.toBe(before);
     const later = await on('keys', 'rotate', 'acme', 'k1', '--overlap', '3600');
-    expect(later.stdout).toMatch(/the previous one works until 20\S+Z\n$/);
+    expect(later.stderr).toMatch(/the previous one works until 20\S+Z\n$/);
   });
 
   it('are revoked for good', async () => {
@@ -381,7 +435,11 @@ describe('keys', () => {
 
   it.each(['get', 'rotate', 'revoke'])('that are not there end %s with 1', async (command) => {
     const ended = await on('keys', command, 'acme', 'nope');
-    expect(ended).toMatchObject({ code: 1, stdout: 'There is no key nope of acme\n' });
+    expect(ended).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: 'chat-completions-router: account acme has no key nope\n',
+    });
   });
 
   it.each<[string, string[], string]>([
@@ -404,7 +462,7 @@ describe('keys', () => {
     [
       'an option that it has not',
       ['--remove', 'price'],
-      '--remove takes name, budget, models, requests-per-minute',
+      '--remove must be one of name, budget, models, requests-per-minute',
     ],
     [
       'an option both ways',
@@ -415,6 +473,44 @@ describe('keys', () => {
     const { code, stderr } = await on('keys', 'update', 'acme', 'k1', ...args);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
+  });
+});
+
+describe('accounts', () => {
+  it('are listed with their balances, and those that are frozen', async () => {
+    await on('credits', 'grant', 'zeta', '1.00', '--id', 'g1');
+    await on('freeze', 'zeta');
+    expect(await on('accounts')).toEqual(
+      ok(
+        'ACCOUNT  BALANCE   HELD  SPENT  GRANTED  STATE',
+        'acme       $5.00  $0.00  $0.00    $5.00  active',
+        'zeta       $1.00  $0.00  $0.00    $1.00  frozen',
+      ),
+    );
+    expect((await on('credits', 'balance', 'zeta')).stdout).toContain('used of $1.00 granted, frozen\n');
+    const lines = (await on('accounts', '--json')).stdout.trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { id: 'acme', frozen: false },
+      { id: 'zeta', frozen: true },
+    ]);
+  });
+
+  it.each([
+    ['keys', 'list', 'nobody'],
+    ['credits', 'balance', 'nobody'],
+    ['credits', 'adjust', 'nobody', '1', '--id', 'a1', '--reason', 'x'],
+    ['credits', 'compact', 'nobody', '1'],
+    ['journal', 'nobody'],
+    ['usage', '--account', 'nobody'],
+    ['verify', 'nobody'],
+    ['freeze', 'nobody'],
+  ])('that are not there get one answer: %s %s', async (...args) => {
+    expect(await on(...args)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'chat-completions-router: there is no account nobody\n',
+    });
+    expect((await on(...args, '--json')).stdout).toBe('{"account":"nobody","error":"no_account"}\n');
   });
 });
 
@@ -429,23 +525,42 @@ describe('freeze', () => {
   });
 
   it('ends with 1 when there is no such account', async () => {
-    expect(await on('freeze', 'nobody')).toMatchObject({ code: 1, stdout: 'There is no account nobody\n' });
+    expect(await on('freeze', 'nobody')).toMatchObject({
+      code: 1,
+      stderr: 'chat-completions-router: there is no account nobody\n',
+    });
   });
 });
 
 describe('migrate', () => {
+  it('refuses while a gateway lives, unless it is forced', async () => {
+    const gateway = createChatCompletionsRouter({ store, providers: {}, models: {} });
+    await gateway.ready();
+    const ledger = new SqliteStore(file);
+    await expect.poll(async () => (await ledger.liveGateways()).size).toBe(1);
+    await ledger.close();
+    const to = `sqlite:${join(folder, 'alive.db')}`;
+    const { code, stderr } = await on('migrate', '--to', to);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/a gateway uses the old store \(.+ pid \d+, last seen \d+ s ago\): stop it first/);
+    expect(stderr).toContain('Or use --force');
+    expect((await on('migrate', '--to', to, '--force')).code).toBe(0);
+    await gateway.close();
+    expect((await on('migrate', '--to', `sqlite:${join(folder, 'closed.db')}`)).code).toBe(0);
+  });
+
   it('moves a file into Redis, and again without a change', async () => {
     const to = `${redis.url}?prefix=moved:`;
-    const moved = ok('Moved 1 account with 5.00 available, and 0 keys: verified');
+    const moved = ok('Moved 1 account with $5.00 available, and 0 keys: verified');
     expect(await on('migrate', '--to', to)).toEqual(moved);
     expect(await on('migrate', '--to', to)).toEqual(moved);
     expect(await run(['credits', 'balance', 'acme', '--store', to])).toEqual(
-      ok('acme: 5.00 available, 0.00 held, 0.00 used of 5.00 granted'),
+      ok('acme: $5.00 available, $0.00 held, $0.00 used of $5.00 granted'),
     );
     const ledger = new RedisStore(to);
     expect((await ledger.snapshot('acme'))?.lots).toMatchObject([{ id: 'import:lot:g1' }]);
     await ledger.close();
-    expect((await run(['audit', '--store', to])).code).toBe(0);
+    expect((await run(['verify', '--store', to])).code).toBe(0);
   });
 
   it('refuses a store that would be gone with it', async () => {

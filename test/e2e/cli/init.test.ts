@@ -17,6 +17,8 @@ import { PassThrough } from 'node:stream';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
+import { notOneOf } from '../../../src/cli/commands/did-you-mean.ts';
+import { KNOWN_PROVIDERS } from '../../../src/cli/init/known-providers.ts';
 import { promptTerminal } from '../../../src/cli/init/prompts.ts';
 import { suggest } from '../../../src/cli/init/init.ts';
 import { PRESETS } from '../../../src/catalog/presets.ts';
@@ -52,7 +54,7 @@ const run = (...args: string[]): Promise<Ended> => runCli(args, { cwd: folder, e
 async function customer(): Promise<string> {
   const created = await run('keys', 'create', 'acme');
   expect(await run('credits', 'grant', 'acme', '5.00', '--id', 'welcome')).toMatchObject({
-    stdout: 'acme: 5.00 available\n',
+    stdout: 'acme: $5.00 available\n',
   });
   return created.stdout.split('\n')[0] ?? '';
 }
@@ -88,22 +90,29 @@ describe('init', () => {
     const none = await runCli(['init', '--json', '--force'], { cwd: folder });
     expect(none.stdout).toContain('openai: OPENAI_API_KEY is NOT set yet\n\n');
     const start = await runCli(['serve'], { cwd: folder });
-    expect(start.stderr).toContain('providers.openai.apiKey: OPENAI_API_KEY is not set in the environment');
+    expect(start.stderr).toContain(
+      'providers.openai.apiKey: OPENAI_API_KEY is not set: put it into .env and use --env-file .env',
+    );
   });
 
-  it('can set up each provider that it knows, and the router takes each', async () => {
-    const { providers } = suggest({
-      folder,
-      env: Object.fromEntries(
-        Object.keys(PRESETS).map((name) => [`${name.toUpperCase()}_API_KEY`, 'x'] as const),
-      ),
-    });
-    expect(providers.length).toBeGreaterThan(10);
-    const variables = Object.fromEntries(providers.map(({ variable }) => [variable, 'x']));
-    const names = providers.map(({ name }) => name).join(',');
-    await runCli(['init', '--providers', names], { cwd: folder });
-    served = await startServe([], { cwd: folder, env: variables });
-    expect(served.log[0]).toMatchObject({ providers: providers.length });
+  it.each([
+    ['TypeScript', []],
+    ['JSON', ['--json']],
+  ])('can set up each preset, in %s, and the router takes each', async (_what, args) => {
+    expect(KNOWN_PROVIDERS.map(({ name }) => name).toSorted()).toEqual(Object.keys(PRESETS).toSorted());
+    const names = KNOWN_PROVIDERS.map(({ name }) => name);
+    const variables = KNOWN_PROVIDERS.flatMap(({ name, variables: wanted }) =>
+      Object.entries(wanted ?? {}).map(([variable, value]) => `${name}.${variable}=${value}`),
+    );
+    const keys = Object.fromEntries(KNOWN_PROVIDERS.map(({ variable = 'NONE' }) => [variable, 'x']));
+    const { stdout } = await runCli(
+      ['init', ...args, '--providers', names.join(','), '--variables', variables.join(',')],
+      { cwd: folder },
+    );
+    expect(stdout).toContain('\nPut into .env, and .env into .gitignore:\n\n  OPENAI_API_KEY=\n');
+    expect(stdout).toContain('npx chat-completions-router serve --env-file .env\n');
+    served = await startServe([], { cwd: folder, env: keys });
+    expect(served.log.find(({ event }) => event === 'listening')).toMatchObject({ providers: names.length });
   });
 
   it('writes over nothing unless it is forced to', async () => {
@@ -128,6 +137,19 @@ describe('init', () => {
   it.each<[string, string[], string]>([
     ['an unknown app', ['--app', 'rails'], '--app must be one of standalone, node, express, next, fastify'],
     ['an unknown provider', ['--providers', 'openai,acme'], 'got "acme"'],
+    ['a provider that is nearly one', ['--providers', 'opnai'], 'did you mean openai?'],
+    ['a base URL with a gap', ['--providers', 'azure'], 'azure requires --variables azure.resource=…'],
+    [
+      'a variable that no provider has',
+      ['--providers', 'azure', '--variables', 'azure.region=x'],
+      'with azure.resource;',
+    ],
+    ['a store that is none', ['--store', 'redis:/x'], '--store: store must be redis://HOST'],
+    [
+      'a store in a folder that is not there',
+      ['--store', 'sqlite:./data/credits.db'],
+      'the folder of ./data/credits.db does not exist',
+    ],
     ['JSON for an app', ['--app', 'koa', '--json'], '--json is only for a standalone server'],
   ])('refuses %s', async (_what, args, message) => {
     const { code, stderr } = await run('init', ...args);
@@ -257,22 +279,32 @@ export const { GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS } = toNextHandlers(r
 describe('the questions of init', () => {
   const suggested = suggest({ folder: ROOT, env: { GROQ_API_KEY: 'x' } });
 
-  it('take what is suggested for an empty answer, and ask again where one is none', async () => {
+  it('take what is suggested for an empty answer, and say what is wrong with an answer', async () => {
     const [input, output] = [new PassThrough(), new PassThrough()];
     output.setEncoding('utf8');
-    const answers = promptTerminal(input, output, suggested);
-    let asked = '';
-    for (const answer of ['rails', 'hono', 'acme', '', 'redis://host']) {
+    const answers = promptTerminal({ input, output, folder, suggested, notOneOf });
+    let [asked, all] = ['', ''];
+    for (const answer of ['expres', 'hono', 'opnai', 'groq azure', 'contoso', 'redis:/x', 'redis://host']) {
       while (!asked.endsWith('] ')) asked += String((await once(output, 'data'))[0]);
+      all += asked;
       asked = '';
       input.write(`${answer}\n`);
     }
-    expect(await answers).toEqual({ app: 'hono', providers: ['groq'], store: 'redis://host' });
+    expect(await answers).toEqual({
+      app: 'hono',
+      providers: ['groq', 'azure'],
+      variables: { azure: { resource: 'contoso' } },
+      store: 'redis://host',
+    });
+    expect(all).toContain('got "expres"; did you mean express?\n');
+    expect(all).toContain('got "opnai"; did you mean openai?\n');
+    expect(all).toContain('azure: which resource? [contoso] ');
+    expect(all).toContain('  store must be redis://HOST');
   });
 
   it('write nothing where they are left', async () => {
     const input = new PassThrough();
-    const answers = promptTerminal(input, new PassThrough(), suggested);
+    const answers = promptTerminal({ input, output: new PassThrough(), folder, suggested, notOneOf });
     input.end();
     await expect(answers).rejects.toThrow('nothing was written');
   });

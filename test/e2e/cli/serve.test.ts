@@ -172,7 +172,7 @@ describe('serve', () => {
       'a variable that is not set',
       'c.json',
       { store: 'x', providers: { a: { apiKey: '${NOPE}' } }, models: {} },
-      'c.json: providers.a.apiKey: NOPE is not set in the environment',
+      'c.json: providers.a.apiKey: NOPE is not set: put it into .env and use --env-file .env',
     ],
     ['no JSON', 'c.json', '{\n "store": memory:,\n "models": {} }', "c.json: line 2: Unexpected token 'm'"],
     [
@@ -199,7 +199,7 @@ describe('serve', () => {
     const { code, stderr } = await runCli(['serve'], { cwd: folder });
     expect([code, stderr]).toEqual([
       2,
-      'chat-completions-router: no config in this folder; init creates one\nTry chat-completions-router --help\n',
+      'chat-completions-router: no config in this folder: run npx chat-completions-router init\n',
     ]);
   });
 
@@ -279,6 +279,7 @@ describe('its admin door', () => {
         body: JSON.stringify({ id: 'g1', amount: '2.00' }),
         ...init,
       });
+    expect((await served.logged('listening'))['admin']).toBe(`${served.origin}/admin`);
     expect((await ask('Bearer a-token-that-nobody-guesseS')).status).toBe(401);
     expect((await ask('')).status).toBe(401);
     expect((await ask(`Bearer ${ADMIN_TOKEN}`)).ok).toBe(true);
@@ -286,7 +287,7 @@ describe('its admin door', () => {
     expect(await served.logged('audit')).toMatchObject({ operator: 'admin' });
     expect(JSON.stringify(served.log)).not.toContain(ADMIN_TOKEN);
     const balance = await runCli(['credits', 'balance', 'acme', '--store', store]);
-    expect(balance.stdout).toBe('acme: 2.00 available, 0.00 held, 0.00 used of 2.00 granted\n');
+    expect(balance.stdout).toBe('acme: $2.00 available, $0.00 held, $0.00 used of $2.00 granted\n');
   });
 
   it('can be asked for by the config', async () => {
@@ -335,7 +336,7 @@ describe('a log that nobody reads any more', () => {
     expect(said).toContain('Late.');
     expect(await served.stop()).toBe(0);
     const { stdout } = await runCli(['credits', 'balance', 'acme', '--store', store]);
-    expect(stdout).toContain(' 0.00 held, 0.000045 used ');
+    expect(stdout).toContain(' $0.00 held, $0.000045 used ');
   });
 });
 
@@ -455,9 +456,9 @@ describe('the commands beside it', () => {
     await expect(client.chat.completions.create(QUESTION)).rejects.toMatchObject({ code: 'account_frozen' });
     await runCli(['unfreeze', 'acme', '--config', path]);
     const grant = await runCli(['credits', 'grant', 'acme', '1.00', '--id', 'p1', '--config', path]);
-    expect(grant.stdout).toBe('acme: 5.999955 available\n');
+    expect(grant.stdout).toBe('acme: $5.999955 available\n');
     await client.chat.completions.create(QUESTION);
-    const audit = await runCli(['audit'], { env: { CREDITS_STORE: store } });
+    const audit = await runCli(['verify'], { env: { CREDITS_STORE: store } });
     expect([audit.code, audit.stdout]).toEqual([0, '1 account, 4 journal entries: no problems found\n']);
   });
 
@@ -466,7 +467,7 @@ describe('the commands beside it', () => {
     const missing = await runCli(['credits', 'balance'], { cwd: folder });
     expect(missing.stderr).toBe('chat-completions-router: file not found: ./new.db\n');
     const grant = await runCli(['credits', 'grant', 'acme', '1.00', '--id', 'p1'], { cwd: folder });
-    expect([grant.code, grant.stdout]).toEqual([0, 'acme: 1.00 available\n']);
+    expect([grant.code, grant.stdout]).toEqual([0, 'acme: $1.00 available\n']);
     expect(readFileSync(join(folder, 'new.db')).length).toBeGreaterThan(0);
   });
 

@@ -250,11 +250,11 @@ describe('a server whose Redis has lost an account', { timeout: 30_000 }, () => 
     const adjust = ['credits', 'adjust', 'acct', '3.00', '--id', 'a2', '--reason', 'x', ...store];
     expect(await runCli(adjust)).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('no such account'),
+      stderr: expect.stringContaining('there is no account'),
     });
     expect(await admin.dbsize()).toBe(0);
     const made = await runCli(['credits', 'grant', 'acct', '3.00', '--id', 'g2', ...store]);
-    expect(made).toMatchObject({ code: 0, stdout: 'acct: 3.00 available\n' });
+    expect(made).toMatchObject({ code: 0, stdout: 'acct: $3.00 available\n' });
     expect(await grant({ id: 'g3', amount: '1.00' })).toEqual([201, '4.00']);
     expect(served.log.filter(({ event }) => event === 'account_lost')).toHaveLength(1);
   });

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { Redis } from 'ioredis';
@@ -9,7 +9,8 @@ import { type ApiKeys, createApiKeys } from '../../../src/keys/api-keys.ts';
 import type { LedgerStore, RequestRecord } from '../../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { MAX_AMOUNT } from '../../../src/ledger/contract/money.ts';
-import { migrate } from '../../../src/ledger/operations/migrate.ts';
+import { Maintenance } from '../../../src/ledger/operations/maintenance.ts';
+import { GatewayAliveError, migrate } from '../../../src/ledger/operations/migrate.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { behavesLikeTheModel } from '../../contracts/ledger-commands.ts';
@@ -332,3 +333,49 @@ function failingAfter(store: LedgerStore, calls: number): LedgerStore {
     },
   });
 }
+
+describe('a migration while a gateway uses a store', () => {
+  const maintain = (store: LedgerStore): Maintenance =>
+    new Maintenance({
+      store,
+      emit: () => {},
+      onError: () => {},
+      journalRetentionDays: 90,
+      usageRetentionDays: 400,
+      now,
+    });
+  const liveIn = async (store: LedgerStore): Promise<number> => (await store.liveGateways?.())?.size ?? 0;
+
+  it.each([
+    ['a file', inFile],
+    ['Redis', inRedis],
+    ['memory', () => open(new MemoryStore({ now }))],
+  ])('is refused, of %s', async (_what, create) => {
+    const [from, to] = [create(), inFile()];
+    await from.grant({ account: 'acme', id: 'g1', amount: 5n });
+    const gateway = maintain(from);
+    gateway.start();
+    await expect.poll(() => liveIn(from)).toBe(1);
+    clock.now += 20_000;
+    const refused = migrate(from, to);
+    await expect(refused).rejects.toThrow(GatewayAliveError);
+    await expect(refused).rejects.toThrow(
+      `a gateway uses the old store (${hostname()} pid ${process.pid}, last seen 20 s ago): stop it first`,
+    );
+    await expect(migrate(to, from)).rejects.toThrow('a gateway uses the new store');
+    expect(await to.snapshot('acme')).toBeUndefined();
+    await gateway.close();
+    expect(await liveIn(from)).toBe(0);
+    expect(await migrate(from, to)).toMatchObject({ accounts: 1, problems: [] });
+  });
+
+  it('goes on with force, and after the lease of a gateway that was killed', async () => {
+    const from = inFile();
+    await from.grant({ account: 'acme', id: 'g1', amount: 5n });
+    await from.announceGateway?.('web-1 pid 7 c0ffee', 120_000);
+    await expect(migrate(from, inFile())).rejects.toThrow('(web-1 pid 7, last seen 0 s ago)');
+    expect(await migrate(from, inFile(), { force: true })).toMatchObject({ accounts: 1 });
+    clock.now += 120_000;
+    expect(await migrate(from, inFile())).toMatchObject({ accounts: 1 });
+  });
+});

@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import OpenAI from 'openai';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
+import { createChatCompletionsRouter } from '../../../src/index.ts';
 import { UsageMeter } from '../../../src/metering/usage-meter.ts';
 import {
   chunk,
@@ -383,4 +384,41 @@ it('is shown by an example that passes', () => {
   });
   expect(stdout).toMatch(/^(ℹ|#) pass 1$/m);
   expect(stdout).toMatch(/^(ℹ|#) fail 0$/m);
+});
+
+describe('the model list of the fake provider', () => {
+  const ids = async (): Promise<string[]> => (await openai.models.list()).data.map(({ id }) => id);
+
+  it('is there until scripts are set, which answer everything', async () => {
+    expect(await ids()).toEqual(['fake-model']);
+    provider.answer(respond(404));
+    await expect(ids()).rejects.toThrow('404');
+  });
+
+  it('is answered whatever the scripts are, once it is given, and uses up none of them', async () => {
+    provider.listModels('small', { id: 'large', prices: { input: '2.00', output: '8.00' } });
+    provider.answer(completion('One.'), completion('Two.'));
+    expect(await ids()).toEqual(['small', 'large']);
+    const { choices } = await openai.chat.completions.create(QUESTION);
+    expect(choices[0]?.message.content).toBe('One.');
+    expect(await ids()).toEqual(['small', 'large']);
+  });
+
+  it('has what discovery needs: prices and context sizes', async () => {
+    provider.listModels('small', { id: 'unpriced', prices: null });
+    const router = createChatCompletionsRouter({
+      store: 'memory:',
+      providers: { fake: { baseURL: provider.baseURL, models: 'discover' } },
+      models: {},
+    });
+    await router.ready();
+    const answer = await router.fetch(
+      new Request('http://router/v1/models', {
+        headers: { authorization: `Bearer ${(await router.keys.create({ account: 'acme' })).key}` },
+      }),
+    );
+    const { data } = (await answer.json()) as { data: object[] };
+    await router.close();
+    expect(data).toMatchObject([{ id: 'fake/small', context_length: 128_000 }]);
+  });
 });

@@ -90,6 +90,8 @@ export class MemoryStore implements LedgerStore {
   readonly #clockSteps: ClockSteps | undefined;
   #lastReading: ClockReading | undefined;
   readonly #accounts = new Map<string, MemoryAccount>();
+  /** Gateway -> end of its lease. */
+  readonly #gateways = new Map<string, number>();
   /** SHA-256 of an API key -> its account and key id. */
   readonly #pointers = new Map<string, { readonly account: string; readonly key: string }>();
 
@@ -261,6 +263,18 @@ export class MemoryStore implements LedgerStore {
   async revokeKey(account: string, key: string): Promise<boolean> {
     checkKeyOf(account, key);
     return revokeKey(this.#accounts.get(account), key, this.#now());
+  }
+
+  async announceGateway(gateway: string, leaseMs: number): Promise<void> {
+    if (leaseMs > 0) this.#gateways.set(gateway, this.#now() + leaseMs);
+    else this.#gateways.delete(gateway);
+  }
+
+  async liveGateways(): Promise<ReadonlyMap<string, number>> {
+    const now = this.#now();
+    return new Map(
+      [...this.#gateways].map(([id, until]) => [id, until - now] as const).filter(([, left]) => left > 0),
+    );
   }
 
   async close(): Promise<void> {

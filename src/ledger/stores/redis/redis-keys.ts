@@ -37,6 +37,11 @@ export class RedisKeys {
     return `${this.#prefix}{acct${shard}}`;
   }
 
+  /** A sorted set of gateways by the end of their leases. */
+  gateways(): string {
+    return `${this.#prefix}gateways`;
+  }
+
   /** A sorted set of accounts by when something in them is due. Only a hint. */
   due(shard: number): string {
     return `${this.#prefix}{due${shard}}`;

@@ -65,6 +65,7 @@ import { balance } from './lua/balance.ts';
 import { ReplyReader, type LuaScript } from './lua/define-script.ts';
 import { extend } from './lua/extend.ts';
 import { freeze } from './lua/freeze.ts';
+import { announceGateway, liveGateways } from './lua/gateways.ts';
 import { grant } from './lua/grant.ts';
 import { adjustDetails, journal, settleDetails } from './lua/journal.ts';
 import { readRequest } from './lua/read-request.ts';
@@ -406,6 +407,15 @@ export class RedisStore implements LedgerStore {
 
   revokeKey(account: string, key: string): Promise<boolean> {
     return this.#apiKeys.revokeKey(account, key);
+  }
+
+  async announceGateway(gateway: string, leaseMs: number): Promise<void> {
+    const args = [this.#runner.clock(), gateway, String(leaseMs)] as const;
+    await this.#runner.run(announceGateway, [this.#keys.gateways()], [...args]);
+  }
+
+  liveGateways(): Promise<ReadonlyMap<string, number>> {
+    return this.#runner.run(liveGateways, [this.#keys.gateways()], [this.#runner.clock()]);
   }
 
   /** Fails commands that wait for a connection, awaits those that were sent, and closes a client created for a URL. */

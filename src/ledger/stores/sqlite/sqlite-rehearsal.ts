@@ -6,6 +6,7 @@ import type { SettledUsage } from '../../contract/ledger-store.ts';
 import { RequestIds } from '../../contract/request-ids.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
 import { followClock } from './sqlite-clock.ts';
+import { announceGateway, liveGateways } from './sqlite-gateways.ts';
 import type { Sql } from './sqlite-schema.ts';
 
 /** Not a valid account name, so no account can have it. */
@@ -97,4 +98,6 @@ export function rehearse(sql: Sql, now: number): void {
     rows.state(account);
   });
   accountNames(sql, '');
+  announceGateway(sql, account, now, HOUR_MS);
+  liveGateways(sql, now);
 }

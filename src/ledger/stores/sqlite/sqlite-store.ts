@@ -72,6 +72,7 @@ import { adjust, expireLots, grant } from '../../engine/lots.ts';
 import { verify } from '../../engine/witnesses.ts';
 import type { MakesAccount } from '../../contract/reply.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
+import { announceGateway, liveGateways } from './sqlite-gateways.ts';
 import { followClock } from './sqlite-clock.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
 import type { Database, Sql } from './sqlite-schema.ts';
@@ -353,6 +354,14 @@ export class SqliteStore implements LedgerStore {
   async damage(): Promise<readonly string[]> {
     const rows = await this.#session.run('read', (sql) => sql('PRAGMA integrity_check').all());
     return rows.map((row) => text(row, 'integrity_check')).filter((found) => found !== 'ok');
+  }
+
+  async announceGateway(gateway: string, leaseMs: number): Promise<void> {
+    await this.#session.run('write', (sql) => announceGateway(sql, gateway, this.#now(), leaseMs));
+  }
+
+  async liveGateways(): Promise<ReadonlyMap<string, number>> {
+    return this.#session.run('read', (sql) => liveGateways(sql, this.#now()));
   }
 
   /** Waits for running commands, and refuses later ones. */

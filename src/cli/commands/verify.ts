@@ -1,12 +1,13 @@
 import { verifyLedger } from '../../ledger/operations/verify.ts';
 import { type StoreCommand, plural } from './command.ts';
 
-export const auditCommand: StoreCommand = {
-  name: 'audit',
+export const verifyCommand: StoreCommand = {
+  name: 'verify',
   summary: 'Verify the balances of one account or all against the journal',
   store: 'exists',
   positionals: '[ACCOUNT]',
   options: {},
+  examples: ['verify', 'verify acme --json'],
   async run({ positionals: [account], store, print, progress }) {
     let [accounts, lines, findings] = [0, 0, 0];
     for (const message of (await store.damage?.()) ?? []) {

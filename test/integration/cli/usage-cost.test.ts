@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, expect, it } from 'vitest';
+
+import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
+import { requestId, USAGE } from '../../contracts/ledger-fixture.ts';
+import { run } from './run-in-process.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'ccr-cost-'));
+
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+it('shows no cost where none is known, not zero', async () => {
+  const store = new SqliteStore(join(folder, 'credits.db'));
+  const account = 'acme';
+  const { now } = await store.grant({ account, id: 'g1', amount: 1_000_000_000n });
+  const { cost: _, ...unknown } = USAGE;
+  const charge = { account, amount: 500_000_000n, key: 'k1', force: true };
+  await store.settle({
+    ...charge,
+    requestId: requestId(1, now),
+    model: 'known',
+    usage: { ...USAGE, cost: 250_000_000n },
+  });
+  await store.settle({ ...charge, requestId: requestId(2, now), model: 'unknown', usage: unknown });
+  await store.close();
+  const { stdout } = await run(['usage', '--by', 'model', '--store', 'sqlite:./credits.db'], { folder });
+  expect(stdout).toMatch(/^known .* \$0\.50 +\$0\.25\n/m);
+  expect(stdout).toMatch(/^unknown .* \$0\.50 +–\n/m);
+  expect(stdout).toMatch(/^TOTAL .* \$1\.00 +\$0\.25\n/m);
+});

@@ -1,0 +1,55 @@
+import { PassThrough } from 'node:stream';
+
+import { describe, expect, it } from 'vitest';
+
+import { createLog } from '../../../src/cli/serve/log.ts';
+
+/** What the text log writes for an event. */
+function logged(event: string, fields: Readonly<Record<string, unknown>>): string {
+  const out = new PassThrough();
+  createLog(out, 'text', () => new Date('2026-11-22T19:50:40Z'))('info', event, fields);
+  return String(out.read());
+}
+
+const ENDED = {
+  requestId: 'r1',
+  method: 'GET',
+  path: '/v1/models',
+  startedAt: 1,
+  attempts: [],
+  admitted: false,
+};
+
+describe('the text log', () => {
+  it('has a short line for each response', () => {
+    expect(logged('response', { ...ENDED, status: 401, durationMs: 7.4, errorCode: 'missing_api_key' })).toBe(
+      '19:50:40 GET /v1/models 401 7 ms missing_api_key\n',
+    );
+    expect(
+      logged('response', {
+        ...ENDED,
+        method: 'POST',
+        path: '/v1/chat/completions',
+        status: 200,
+        durationMs: 812,
+        account: 'acme',
+        model: 'a\u001b[31m',
+      }),
+    ).toBe(String.raw`19:50:40 POST /v1/chat/completions 200 812 ms acme a\u001b[31m` + '\n');
+  });
+
+  it('has a short line for each charge', () => {
+    const charge = {
+      charged: '0.000045',
+      promptTokens: 9,
+      completionTokens: 12,
+      account: 'acme',
+      model: 'fast',
+    };
+    expect(logged('settled', charge)).toBe('19:50:40 settled $0.000045 9 + 12 tokens acme fast\n');
+  });
+
+  it('has all fields of any other event', () => {
+    expect(logged('closing', { signal: 'SIGTERM' })).toBe('19:50:40 closing signal=SIGTERM\n');
+  });
+});
