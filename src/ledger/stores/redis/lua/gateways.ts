@@ -1,4 +1,4 @@
-import { defineScript, type Script } from './define-script.ts';
+import { defineScript, type LuaScript } from './define-script.ts';
 
 const NOW = /* lua */ `local now = ARGV[1]
 if now == '' then
@@ -8,7 +8,7 @@ end
 `;
 
 /** Records that a gateway uses the store, for a time; 0 removes it. */
-export const announceGateway: Script<[clock: string, gateway: string, leaseMs: string], void> = defineScript(
+export const announceGateway: LuaScript<[clock: string, gateway: string, leaseMs: string], void> = defineScript(
   /* lua */ `#!lua
 -- KEYS[1] zset         gateway -> end of its lease
 -- ARGV[1] clock        ms, or empty for Redis's own
@@ -27,7 +27,7 @@ return {}
 );
 
 /** Gateway → ms until its lease ends. */
-export const liveGateways: Script<[clock: string], ReadonlyMap<string, number>> = defineScript(
+export const liveGateways: LuaScript<[clock: string], ReadonlyMap<string, number>> = defineScript(
   /* lua */ `#!lua flags=no-writes
 -- KEYS[1] zset         gateway -> end of its lease
 -- ARGV[1] clock        ms, or empty for Redis's own
