@@ -8,8 +8,9 @@ end
 `;
 
 /** Records that a gateway uses the store, for a time; 0 removes it. */
-export const announceGateway: LuaScript<[clock: string, gateway: string, leaseMs: string], void> = defineScript(
-  /* lua */ `#!lua
+export const announceGateway: LuaScript<[clock: string, gateway: string, leaseMs: string], void> =
+  defineScript(
+    /* lua */ `#!lua
 -- KEYS[1] zset         gateway -> end of its lease
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] gateway
@@ -23,8 +24,8 @@ else
 end
 return {}
 `,
-  () => {},
-);
+    () => {},
+  );
 
 /** Gateway → ms until its lease ends. */
 export const liveGateways: LuaScript<[clock: string], ReadonlyMap<string, number>> = defineScript(
