@@ -21,6 +21,7 @@ import {
 } from './commands/keys.ts';
 import { journalCommand, trimCommand } from './commands/journal.ts';
 import { migrateCommand } from './commands/migrate.ts';
+import { demoCommand } from './commands/demo.ts';
 import { didYouMean } from './commands/did-you-mean.ts';
 import { Progress } from './terminal/progress.ts';
 import { serveCommand } from './commands/serve.ts';
@@ -30,6 +31,7 @@ import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { openStore } from '../ledger/stores/open-store.ts';
 
 const COMMANDS: readonly Command[] = [
+  demoCommand,
   initCommand,
   serveCommand,
   checkCommand,

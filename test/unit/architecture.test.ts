@@ -73,6 +73,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   cli: ['cli/commands', 'cli/config', 'cli/terminal', 'ledger/contract', 'ledger/stores'],
   'cli/commands': ['cli/config', 'cli/terminal', 'keys', 'ledger/contract', 'ledger/operations'],
   'cli/config': ['options', 'catalog'],
+  'cli/demo': ['router', 'cli/init', 'cli/serve', 'options', 'async'],
   'cli/terminal': [],
   'cli/init': ['cli/config'],
   'cli/serve': ['router', 'admin', 'cli/config', 'cli/terminal', 'options', 'observability', ...GROUND],
@@ -151,6 +152,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'upstream/model-discovery.ts': 'asks for the lists again',
   'billing/adaptive-hold.ts': 'pauses between two tries',
   'billing/lease-renewal.ts': 'renews leases',
+  'cli/demo/parrot/completion.ts': 'pauses between two tokens',
   'http/stream-heartbeat.ts': 'breaks the silence of a stream',
   'ledger/operations/maintenance.ts': 'runs what is due',
   'ledger/stores/redis/redis-connection.ts': 'pauses between two tries',
@@ -168,7 +170,7 @@ const TIMERS: Readonly<Record<string, string>> = {
 
 /** Loaded by the command that wants it, when it does, types aside: the ledger's commands start without the router. */
 const LATE: Readonly<Record<string, readonly string[]>> = {
-  'cli/commands': ['cli/check', 'cli/init', 'cli/serve'],
+  'cli/commands': ['cli/check', 'cli/demo', 'cli/init', 'cli/serve'],
 };
 
 /** What is wrong with the imports of a file; empty when nothing is. */
