@@ -1,12 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type Duplex, pipeline, Readable } from 'node:stream';
-import {
-  constants,
-  createBrotliDecompress,
-  createGunzip,
-  createInflate,
-  createZstdDecompress,
-} from 'node:zlib';
+import * as zlib from 'node:zlib';
 
 import { asError, withoutAnswerBytes } from '../platform/as-error.ts';
 import { InvalidRequestError } from '../errors/request-errors.ts';
@@ -241,14 +235,15 @@ function decoded(message: IncomingMessage): Readable {
 const ZSTD_WINDOW_LOG = 23;
 
 const DECODERS: ReadonlyMap<string, () => Duplex> = new Map<string, () => Duplex>([
-  ['gzip', createGunzip],
-  ['x-gzip', createGunzip],
-  ['br', createBrotliDecompress],
-  ['deflate', createInflate],
+  ['gzip', zlib.createGunzip],
+  ['x-gzip', zlib.createGunzip],
+  ['br', zlib.createBrotliDecompress],
+  ['deflate', zlib.createInflate],
   // By default one answer could allocate a window of 128 MiB.
   [
     'zstd',
-    (): Duplex => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
+    (): Duplex =>
+      zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
   ],
 ]);
 

@@ -18,7 +18,7 @@ const HOST = '127.0.0.1';
 export async function demo({ port }: { readonly port: number }): Promise<boolean> {
   const { providers, models } = await findDemoProviders(process.env);
   const router = createChatCompletionsRouter({ store: 'memory:', providers, models });
-  const server = createServer(router);
+  const server = createServer((request, response) => void router(request, response));
   const origin = await listen(server, port, HOST);
   const ended = receiveSignal(() => console.error('Ended before the running answers were finished.'));
   await announce(router, { baseURL: `${origin}/v1`, models });
