@@ -22,13 +22,13 @@ import {
 import { journalCommand, trimCommand } from './commands/journal.ts';
 import { migrateCommand } from './commands/migrate.ts';
 import { demoCommand } from './commands/demo.ts';
-import { didYouMean } from './commands/did-you-mean.ts';
 import { Progress } from './terminal/progress.ts';
 import { serveCommand } from './commands/serve.ts';
 import { usageCommand } from './commands/usage.ts';
 import { ConfigError } from './config/config-error.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { openStore } from '../ledger/stores/open-store.ts';
+import { didYouMean } from '../platform/did-you-mean.ts';
 
 const COMMANDS: readonly Command[] = [
   demoCommand,

@@ -106,7 +106,7 @@ function sendModel(
 ): void {
   const isServed = !caller.models || isAllowed(caller.models, id, catalog);
   const model = isServed ? catalog.get(id) : undefined;
-  if (!model) throw new ModelNotFoundError(id);
+  if (!model) throw new ModelNotFoundError(id, catalog.near(id, caller.models));
   assertServed(model);
   const markup = markups.of(caller);
   const record = recordOf(markup ? withAccountMarkup(model, markup) : model);

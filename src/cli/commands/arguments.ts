@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 
 import { type Command, type CommandOption, UsageError } from './command.ts';
-import { didYouMean } from './did-you-mean.ts';
+import { didYouMean } from '../../platform/did-you-mean.ts';
 
 /** Options of all commands on a store. */
 const STORE_OPTIONS: Readonly<Record<string, CommandOption>> = {
