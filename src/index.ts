@@ -109,7 +109,9 @@ export type {
 export type {
   ApiKeySource,
   DiscoveryOptions,
+  PresetName,
   ProviderOptions,
+  Providers,
   TimeoutOptions,
 } from './options/provider-options.ts';
 export type {
@@ -117,6 +119,7 @@ export type {
   CorsOptions,
   HealthCheckOptions,
   RetryOptions,
+  StoreURL,
 } from './options/router-options.ts';
 export type { ServerConfig, ServerOptions } from './options/server-options.ts';
 export {

@@ -3,6 +3,7 @@ import type { Markup } from '../metering/markup.ts';
 import type { Pricing, ReportedPricing, ServiceTiersPricing } from '../metering/pricing.ts';
 import type { AnswerOptions } from './answer-options.ts';
 import type { BodyRules } from './body-rules.ts';
+import type { AnyString, PresetName } from './provider-options.ts';
 
 /**
  * A price, or its source: `'catalog'` looks it up in the router's option `prices`. `{ reported: true, ceiling }` charges
@@ -160,7 +161,7 @@ export interface ServerToolOptions {
 
 /** A provider and upstream model that serve a model. */
 export interface TargetOptions {
-  readonly provider: string;
+  readonly provider: PresetName | AnyString;
   /** The provider's name for the model. */
   readonly model: string;
   /** What the client pays when this target answers, instead of the model's `pricing`. */

@@ -4,10 +4,52 @@ import type { BodyRules } from './body-rules.ts';
 import type { EnforceOutputLimit } from './model-options.ts';
 import type { UsageDialect } from '../metering/usage-dialects.ts';
 
+/** A provider whose base URL and habits the router knows. */
+export type PresetName =
+  | 'anthropic'
+  | 'azure'
+  | 'azure-deployments'
+  | 'bedrock'
+  | 'cerebras'
+  | 'cloudflare'
+  | 'cohere'
+  | 'deepseek'
+  | 'fireworks'
+  | 'gemini'
+  | 'groq'
+  | 'huggingface'
+  | 'llamacpp'
+  | 'lmstudio'
+  | 'mistral'
+  | 'moonshot'
+  | 'nvidia'
+  | 'ollama'
+  | 'openai'
+  | 'openrouter'
+  | 'perplexity'
+  | 'qwen'
+  | 'sambanova'
+  | 'together'
+  | 'vercel'
+  | 'vertex'
+  | 'vllm'
+  | 'xai'
+  | 'zhipu';
+
+/**
+ * Any string. The intersection keeps the literals of a union apart from it, so that editors list them.
+ */
+export type AnyString = string & Record<never, never>;
+
+/** Providers by the name of a preset, or by one that you choose. */
+export type Providers = { readonly [name in PresetName]?: ProviderOptions } & Readonly<
+  Record<string, ProviderOptions>
+>;
+
 /** An OpenAI-compatible API. */
 export interface ProviderOptions {
   /** The preset to use, if the entry's name isn't that of a preset. */
-  readonly preset?: string;
+  readonly preset?: PresetName | AnyString;
   /**
    * Base URL, including the version segment, e.g. `https://api.openai.com/v1`. Presets have one. Names in braces are
    * replaced from `variables`; `{model}` in the path is the provider's name for the model.
