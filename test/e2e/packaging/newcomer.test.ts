@@ -16,13 +16,13 @@ const PAGE = readFileSync(join(ROOT, 'docs/getting-started.md'), 'utf8');
 const home = mkdtempSync(join(tmpdir(), 'ccr-newcomer-'));
 /** What the reader has in place of the name in the registry. */
 const tarball = join(home, 'chat-completions-router.tgz');
+/** The machine's, with its way to the registry, but for the keys of providers. */
 const env: NodeJS.ProcessEnv = {
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.endsWith('_API_KEY'))),
   PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter),
-  HOME: home,
   npm_config_cache: join(home, 'npm-cache'),
   npm_config_audit: 'false',
   npm_config_fund: 'false',
-  ...(process.env['npm_config_registry'] && { npm_config_registry: process.env['npm_config_registry'] }),
 };
 const started: ChildProcess[] = [];
 const times: { readonly step: string; readonly seconds: number }[] = [];
@@ -50,7 +50,7 @@ async function demo(cwd: string): Promise<void> {
     start(`${npx} --port ${port}`, cwd, /Ctrl-C/),
   );
   const blocks = server.output().split('\n\n');
-  const pasted = blocks.filter((block) => /^(curl|npm|node) /.test(block));
+  const pasted = blocks.filter((block) => /^(curl|npm install|node) /.test(block));
   expect(pasted).toHaveLength(5);
   const [stream = '', client = '', credits = '', clamp = '', refused = ''] = pasted;
   expect(await timed('curl -N', () => shell(stream, cwd))).toMatch(/data: \[DONE\]\n\n$/);
