@@ -109,11 +109,11 @@ export type {
 export type {
   ApiKeySource,
   DiscoveryOptions,
-  PresetName,
   ProviderOptions,
   Providers,
   TimeoutOptions,
 } from './options/provider-options.ts';
+export type { PresetName } from './options/preset-names.ts';
 export type {
   ChatCompletionsRouterOptions,
   CorsOptions,

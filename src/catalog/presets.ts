@@ -1,4 +1,5 @@
-import type { PresetName, ProviderOptions } from '../options/provider-options.ts';
+import type { PresetName } from '../options/preset-names.ts';
+import type { ProviderOptions } from '../options/provider-options.ts';
 
 /** Defaults for a known provider. */
 export type Preset = Pick<ProviderOptions, 'auth' | 'query' | 'streamUsage' | 'onDisconnect' | 'usage'> & {

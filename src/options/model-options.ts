@@ -3,7 +3,7 @@ import type { Markup } from '../metering/markup.ts';
 import type { Pricing, ReportedPricing, ServiceTiersPricing } from '../metering/pricing.ts';
 import type { AnswerOptions } from './answer-options.ts';
 import type { BodyRules } from './body-rules.ts';
-import type { AnyString, PresetName } from './provider-options.ts';
+import type { AnyString, PresetName } from './preset-names.ts';
 
 /**
  * A price, or its source: `'catalog'` looks it up in the router's option `prices`. `{ reported: true, ceiling }` charges

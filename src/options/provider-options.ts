@@ -3,43 +3,7 @@ import type { Pricing } from '../metering/pricing.ts';
 import type { BodyRules } from './body-rules.ts';
 import type { EnforceOutputLimit } from './model-options.ts';
 import type { UsageDialect } from '../metering/usage-dialects.ts';
-
-/** A provider whose base URL and habits the router knows. */
-export type PresetName =
-  | 'anthropic'
-  | 'azure'
-  | 'azure-deployments'
-  | 'bedrock'
-  | 'cerebras'
-  | 'cloudflare'
-  | 'cohere'
-  | 'deepseek'
-  | 'fireworks'
-  | 'gemini'
-  | 'groq'
-  | 'huggingface'
-  | 'llamacpp'
-  | 'lmstudio'
-  | 'mistral'
-  | 'moonshot'
-  | 'nvidia'
-  | 'ollama'
-  | 'openai'
-  | 'openrouter'
-  | 'perplexity'
-  | 'qwen'
-  | 'sambanova'
-  | 'together'
-  | 'vercel'
-  | 'vertex'
-  | 'vllm'
-  | 'xai'
-  | 'zhipu';
-
-/**
- * Any string. The intersection keeps the literals of a union apart from it, so that editors list them.
- */
-export type AnyString = string & Record<never, never>;
+import type { AnyString, PresetName } from './preset-names.ts';
 
 /** Providers by the name of a preset, or by one that you choose. */
 export type Providers = { readonly [name in PresetName]?: ProviderOptions } & Readonly<

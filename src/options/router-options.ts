@@ -4,7 +4,8 @@ import type { Markup } from '../metering/markup.ts';
 import type { AnswerOptions } from './answer-options.ts';
 import type { Authenticate, AuthenticateRequest } from './authenticate-options.ts';
 import type { ModelOptions, PriceCatalog } from './model-options.ts';
-import type { AnyString, Providers, TimeoutOptions } from './provider-options.ts';
+import type { AnyString } from './preset-names.ts';
+import type { Providers, TimeoutOptions } from './provider-options.ts';
 
 /** A store that the router opens; another string, as of an environment variable, is checked when the router is created. */
 export type StoreURL =

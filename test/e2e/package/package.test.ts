@@ -253,13 +253,11 @@ describe('the packed package', () => {
 
   it('holds what it needs and nothing else', () => {
     const parts = new Set(readdirSync(installed));
-    expect([...parts].sort()).toEqual([
-      'LICENSE',
-      'README.md',
-      'dist',
-      'node_modules',
-      'package.json',
-      'src',
-    ]);
+    expect([...parts].sort()).toEqual(
+      [
+        ...['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
+        ...['bench', 'dist', 'docs', 'examples', 'node_modules', 'package.json', 'src'],
+      ].sort(),
+    );
   });
 });
