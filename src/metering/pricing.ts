@@ -2,7 +2,7 @@ import { formatUsd, type NanoDollars, parseUsd } from '../ledger/contract/money.
 import { parseFactor } from './markup.ts';
 import { FREE, type Price, priceOf, type PriceParts, type Rates } from './price.ts';
 import { PLAIN_TIERS } from './service-tiers.ts';
-import { unknownKeyError } from '../platform/did-you-mean.ts';
+import { keyTypoError } from '../platform/did-you-mean.ts';
 import { showValue } from '../platform/show-value.ts';
 
 /** Prices of tokens, in USD per million, as decimal strings, e.g. `'0.15'`. */
@@ -280,7 +280,7 @@ function checkKeys(
   }
   for (const key of Object.keys(given)) {
     if (!Object.hasOwn(known, key)) {
-      throw unknownKeyError(option, key, Object.keys(known));
+      throw keyTypoError(option, key, Object.keys(known));
     }
   }
 }

@@ -16,7 +16,7 @@ import type {
   OnStreamError,
   OnCrash,
 } from './router-options.ts';
-import { suggestion, unknownKeyError } from '../platform/did-you-mean.ts';
+import { suggestion, keyTypoError } from '../platform/did-you-mean.ts';
 import { showValue } from '../platform/show-value.ts';
 
 /** All four timeouts, in ms. */
@@ -361,7 +361,7 @@ export function assertObject(
   if (!known) return;
   for (const key of Object.keys(value)) {
     if (!Object.hasOwn(known, key)) {
-      throw unknownKeyError(option, key, Object.keys(known));
+      throw keyTypoError(option, key, Object.keys(known));
     }
   }
 }

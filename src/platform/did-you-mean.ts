@@ -34,7 +34,7 @@ export function suggestion(typed: unknown, words: Iterable<string>): string {
 }
 
 /** The error for a key that an option doesn't have. @param option - its path: `models["x"].pricing` */
-export function unknownKeyError(option: string, key: string, known: readonly string[]): TypeError {
+export function keyTypoError(option: string, key: string, known: readonly string[]): TypeError {
   const hint = suggestion(key, known);
   const unknown = `${option} has an unknown key ${JSON.stringify(key)}`;
   return new TypeError(`${unknown}${hint === '' ? '; it' : `${hint} It`} takes ${known.join(', ')}`);

@@ -29,7 +29,7 @@ export class KeyCheck {
     } catch (error) {
       const { cause } = error instanceof Error ? error : {};
       const reason = cause instanceof Error ? `: ${cause.message}` : '';
-      throw new Error(`${option} returned no API key${reason}`, { cause });
+      throw new Error(`${option} returned no API key${reason}`, { cause: error });
     }
   }
 }

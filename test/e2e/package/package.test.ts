@@ -253,11 +253,8 @@ describe('the packed package', () => {
 
   it('holds what it needs and nothing else', () => {
     const parts = new Set(readdirSync(installed));
-    expect([...parts].sort()).toEqual(
-      [
-        ...['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
-        ...['bench', 'dist', 'docs', 'examples', 'node_modules', 'package.json', 'src'],
-      ].sort(),
-    );
+    const expected =
+      'ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md SECURITY.md bench dist docs examples node_modules package.json src';
+    expect([...parts].sort().join(' ')).toBe(expected);
   });
 });

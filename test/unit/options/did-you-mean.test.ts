@@ -19,7 +19,7 @@ const create = (options: object): unknown =>
     providers: { openai },
     models: {},
     ...options,
-  } as ChatCompletionsRouterOptions);
+  });
 
 describe('a mistyped option', () => {
   it.each([
@@ -71,7 +71,7 @@ describe('a mistyped model', () => {
 });
 
 describe('forgotten options', () => {
-  const router = createChatCompletionsRouter({ store: new MemoryStore(), ...{ providers: {}, models: {} } });
+  const router = createChatCompletionsRouter({ store: new MemoryStore(), providers: {}, models: {} });
 
   it.each<[string, () => Promise<unknown>, string]>([
     ['a grant', () => router.credits.grant('a', '5', undefined as never), 'options must be { id }'],
