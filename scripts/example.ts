@@ -16,5 +16,5 @@ process.argv.splice(2, 1); // the example sees its own arguments alone
 await import(new URL(`${name}/server.ts`, EXAMPLES).href);
 
 function isApp(folder: string): boolean {
-  return existsSync(new URL(`${folder}/server.ts`, EXAMPLES)) && folder !== 'parrot';
+  return existsSync(new URL(`${folder}/server.ts`, EXAMPLES));
 }

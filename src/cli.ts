@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { requireNode } from './cli/require-node.ts';
+import { unsupportedNode } from './platform/node-version.ts';
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // A reader such as `head` closed the pipe.
@@ -12,7 +12,9 @@ process.removeAllListeners('warning').on('warning', (warning) => {
 });
 
 try {
-  requireNode(process.versions.node);
+  // Before other modules are loaded: an old Node may not parse them.
+  const problem = unsupportedNode(process.versions);
+  if (problem !== undefined) throw new Error(problem);
   const { main } = await import('./cli/main.ts');
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {

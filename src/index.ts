@@ -1,3 +1,5 @@
+import './platform/require-node.ts';
+
 export {
   ApiKeyConflictError,
   type ApiKeyDetails,
@@ -114,13 +116,16 @@ export type {
   ApiKeySource,
   DiscoveryOptions,
   ProviderOptions,
+  Providers,
   TimeoutOptions,
 } from './options/provider-options.ts';
+export type { PresetName } from './options/preset-names.ts';
 export type {
   ChatCompletionsRouterOptions,
   CorsOptions,
   HealthCheckOptions,
   RetryOptions,
+  StoreURL,
 } from './options/router-options.ts';
 export type { ServerConfig, ServerOptions } from './options/server-options.ts';
 export {

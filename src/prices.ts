@@ -1,1 +1,3 @@
+import './platform/require-node.ts';
+
 export { catalogPrices } from './catalog/genai-prices.ts';

@@ -1,3 +1,5 @@
+import './platform/require-node.ts';
+
 export {
   createPrometheusMetrics,
   type CustomerLabel,

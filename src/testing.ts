@@ -1,3 +1,5 @@
+import './platform/require-node.ts';
+
 export { chunk, DONE } from './testing/chunk.ts';
 export { completion, type CompletionFields, type FakeToolCall } from './testing/completion.ts';
 export type { DialectName, TokenCounts } from './testing/dialects.ts';

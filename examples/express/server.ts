@@ -1,7 +1,7 @@
 /**
  * Your own OpenRouter, in an ordinary Express app.
  *
- *     npm run demo
+ *     npm run example -- express
  */
 import { createChatCompletionsRouter } from 'chat-completions-router';
 import express from 'express';
@@ -21,7 +21,9 @@ app.get('/', (_request, response) => {
 
 const server = app.listen(port, '127.0.0.1', (error) => {
   if (error) {
-    console.error(`Can't listen on port ${port}: ${error.message}. Another one: PORT=8788 npm run demo`);
+    console.error(
+      `Can't listen on port ${port}: ${error.message}. Another one: PORT=8788 npm run example -- express`,
+    );
     process.exit(1);
   }
   void announce(router, server);

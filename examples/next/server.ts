@@ -11,7 +11,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createChatCompletionsRouter } from 'chat-completions-router';
-import { startParrot } from '../parrot/server.ts';
+import { startParrot } from '../../src/cli/demo/parrot/server.ts';
 
 const NEXT = createRequire(import.meta.url).resolve('next/dist/bin/next');
 const { PORT = '8787' } = process.env;

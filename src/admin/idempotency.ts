@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import * as crypto from 'node:crypto';
 
 import { InvalidRequestError } from '../errors/request-errors.ts';
 import { missingParameter } from './errors.ts';
@@ -25,7 +25,7 @@ export function resolveChangeId(id: string | undefined, idempotencyKey: string |
       'id is missing. Send an id, such as the payment id, or an Idempotency-Key, so that the request can be retried.',
     );
   }
-  return { id: `idem-${hash('sha256', idempotencyKey, 'hex').slice(0, 40)}`, isDerived: true };
+  return { id: `idem-${crypto.hash('sha256', idempotencyKey, 'hex').slice(0, 40)}`, isDerived: true };
 }
 
 /**
@@ -41,13 +41,13 @@ export function keyIdOf(
 ): { readonly id: string | undefined; readonly isDerived: boolean } {
   rejectBoth(id, idempotencyKey);
   if (id !== undefined || idempotencyKey === undefined) return { id, isDerived: false };
-  const digest = hash('sha256', `${account}\0${idempotencyKey}`, 'hex');
+  const digest = crypto.hash('sha256', `${account}\0${idempotencyKey}`, 'hex');
   return { id: base62(BigInt(`0x${digest}`)), isDerived: true };
 }
 
 /** The rotation id that is stored with the key. */
 export function rotationIdOf(idempotencyKey: string): string {
-  return hash('sha256', idempotencyKey, 'hex').slice(0, 20);
+  return crypto.hash('sha256', idempotencyKey, 'hex').slice(0, 20);
 }
 
 function rejectBoth(id: string | undefined, idempotencyKey: string | undefined): void {

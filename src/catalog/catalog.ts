@@ -2,7 +2,9 @@ import { LRUCache } from 'lru-cache';
 
 import { type MarkupTerms, NO_MARKUP } from '../metering/markup.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
+import type { ModelPatterns } from '../options/model-patterns.ts';
 import { assertObject, type Settings, optionError } from '../options/resolve-options.ts';
+import { didYouMean } from '../platform/did-you-mean.ts';
 import { isShutDown, type Target, type Model } from './model.ts';
 import { withAccountMarkup } from './request-prices.ts';
 import { ModelList } from './model-list.ts';
@@ -65,6 +67,23 @@ export class Catalog {
     return this.#byId.get(id);
   }
 
+  /** An available model that was perhaps meant: one with a similar ID, or the same without its prefix.
+   *
+   * @param allowed - the models that the caller may see; default: all
+   */
+  near(id: string, allowed?: ModelPatterns): string | undefined {
+    const now = Date.now();
+    const isSeen = (name: string): boolean => {
+      const model = this.#byId.get(name);
+      if (!model || isShutDown(model, now)) return false;
+      return !allowed || allowed.allows(name) || allowed.allows(model.id);
+    };
+    for (const name of this.#byId.keys()) {
+      if (name.endsWith(`/${id}`) && isSeen(name)) return name;
+    }
+    return didYouMean(id, this.#byId.keys(), isSeen);
+  }
+
   /** The body of `GET /models`: all models but those that were shut down, or that a wildcard stands for.
    *
    * @param markup - the caller's
@@ -104,8 +123,9 @@ function indexed(models: readonly Model[]): Map<string, Model> {
     for (const alias of model.aliases) {
       const other = byId.get(alias);
       if (other) {
+        const taken = other.id === alias ? "a model's ID" : `an alias of ${JSON.stringify(other.id)}`;
         throw new TypeError(
-          `models[${JSON.stringify(model.id)}].aliases: ${JSON.stringify(alias)} already names ${JSON.stringify(other.id)}`,
+          `models[${JSON.stringify(model.id)}].aliases has ${JSON.stringify(alias)}, which is already ${taken}`,
         );
       }
       byId.set(alias, model);

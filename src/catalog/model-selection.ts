@@ -7,6 +7,8 @@ import { isShutDown, type Model, type SelectedModels, type Target } from './mode
 import { dayOf } from '../ledger/contract/usage.ts';
 
 /** Selects the models of a request and, with client routing, their allowed targets.
+ *
+ * @param allowed - the models that the caller may see; default: all
  * @throws {ModelNotFoundError} for the first unknown model
  * @throws {ModelShutDownError} for the first model that was shut down
  * @throws {InvalidRequestError} if a provider is unknown, or no target is left
@@ -15,10 +17,11 @@ export function selectModels(
   catalog: Catalog,
   modelId: string,
   routing: ClientRouting | undefined,
+  allowed?: ModelPatterns,
 ): SelectedModels {
   const find = (id: string): Model => {
     const model = catalog.get(id);
-    if (!model) throw new ModelNotFoundError(id);
+    if (!model) throw new ModelNotFoundError(id, catalog.near(id, allowed));
     assertServed(model);
     return model;
   };

@@ -1,3 +1,4 @@
+import type { PresetName } from '../options/preset-names.ts';
 import type { ProviderOptions } from '../options/provider-options.ts';
 
 /** Defaults for a known provider. */
@@ -8,13 +9,13 @@ export type Preset = Pick<ProviderOptions, 'auth' | 'query' | 'streamUsage' | 'o
   readonly keyless?: true;
 };
 
-/** Providers that an entry of `providers` can name: one short entry each, alphabetically, and a row in preset-fields.ts.
+/** One short entry for each name, alphabetically, and a row in preset-fields.ts.
  *
  * `drain` marks providers that bill the whole answer even if the connection is closed, from OpenRouter's guide to
  * streaming. Options that are not set have the defaults of any server; servers that reject `stream_options` are
  * learned.
  */
-export const PRESETS: Readonly<Record<string, Preset>> = {
+const ALL: Readonly<Record<PresetName, Preset>> = {
   anthropic: { baseURL: 'https://api.anthropic.com/v1' },
   azure: {
     baseURL: 'https://{resource}.openai.azure.com/openai/v1',
@@ -64,3 +65,6 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
   xai: { baseURL: 'https://api.x.ai/v1', usage: { cached: 'either' } },
   zhipu: { baseURL: 'https://open.bigmodel.cn/api/paas/v4' },
 };
+
+/** Providers that an entry of `providers` can name. */
+export const PRESETS: Readonly<Record<string, Preset>> = ALL;

@@ -16,10 +16,12 @@ import type {
 import {
   type AnswerTerms,
   assertObject,
+  oneOfError,
   positiveInteger,
   resolveAnswer,
   optionError,
 } from '../options/resolve-options.ts';
+import { suggestion } from '../platform/did-you-mean.ts';
 import { answerPlan } from './answer-plan.ts';
 import { resolveTargetRules } from './resolve-body-rules.ts';
 import type { Model, Target, TargetOutput } from './model.ts';
@@ -145,8 +147,7 @@ export function resolveModel(id: string, given: ModelOptions, context: ResolveCo
     );
   }
   const { strategy = 'ordered', maxWebSearches: webSearches = DEFAULT_WEB_SEARCHES } = given;
-  if (!STRATEGIES.includes(strategy))
-    throw optionError(`${option}.strategy`, `one of ${STRATEGIES.join(', ')}`, strategy);
+  if (!STRATEGIES.includes(strategy)) throw oneOfError(`${option}.strategy`, STRATEGIES, strategy);
   if (webSearches !== 0) positiveInteger(webSearches, `${option}.maxWebSearches`);
   return {
     id,
@@ -175,11 +176,10 @@ function resolveGivenTarget(
   assertObject(given, option, TARGET_OPTIONS);
   const provider = providers.get(given.provider);
   if (!provider) {
-    throw optionError(
-      `${option}.provider`,
-      `one of providers (${[...providers.keys()].join(', ')})`,
-      given.provider,
-    );
+    const names = [...providers.keys()];
+    const wanted = `one of providers (${names.join(', ')})`;
+    const { message } = optionError(`${option}.provider`, wanted, given.provider);
+    throw new TypeError(`${message}${suggestion(given.provider, names)}`);
   }
   if (typeof given.model !== 'string' || given.model === '') {
     throw optionError(`${option}.model`, "the model's name at the provider", given.model);

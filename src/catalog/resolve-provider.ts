@@ -1,7 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { ApiKeySource, OutputLimitField, ProviderOptions } from '../options/provider-options.ts';
-import { assertObject, resolveTimeouts, type Timeouts, optionError } from '../options/resolve-options.ts';
+import {
+  assertObject,
+  oneOfError,
+  resolveTimeouts,
+  type Timeouts,
+  optionError,
+} from '../options/resolve-options.ts';
+import { suggestion } from '../platform/did-you-mean.ts';
 import { resolveAddress } from './base-url.ts';
 import { resolveBodyRules } from './resolve-body-rules.ts';
 import { resolveDiscovery } from './discovery-options.ts';
@@ -51,14 +58,14 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
   const presetName = given.preset ?? name;
   const preset = Object.hasOwn(PRESETS, presetName) ? PRESETS[presetName] : undefined;
   if (given.preset !== undefined && !preset) {
-    throw optionError(`${option}.preset`, `one of ${Object.keys(PRESETS).join(', ')}`, given.preset);
+    throw oneOfError(`${option}.preset`, Object.keys(PRESETS), given.preset);
   }
   const fields = preset && PRESET_FIELDS[presetName];
   const baseURL = given.baseURL ?? preset?.baseURL;
   if (baseURL === undefined) {
-    throw new TypeError(
-      `${option}.baseURL is missing, and no preset has this name (presets: ${Object.keys(PRESETS).join(', ')})`,
-    );
+    const presets = Object.keys(PRESETS);
+    const missing = `${option}.baseURL is missing, and no preset has this name`;
+    throw new TypeError(`${missing}${suggestion(name, presets)} (presets: ${presets.join(', ')})`);
   }
   if (given.models !== undefined && /\{model\}|%7Bmodel%7D/i.test(baseURL)) {
     throw new TypeError(`${option}.models: a base URL with {model} has no list of models`);

@@ -29,7 +29,7 @@ import {
 } from './commands/keys.ts';
 import { journalCommand } from './commands/journal.ts';
 import { migrateCommand } from './commands/migrate.ts';
-import { didYouMean } from './commands/did-you-mean.ts';
+import { demoCommand } from './commands/demo.ts';
 import { Progress } from './terminal/progress.ts';
 import { serveCommand } from './commands/serve.ts';
 import { usageCommand } from './commands/usage.ts';
@@ -37,8 +37,10 @@ import { verifyCommand } from './commands/verify.ts';
 import { ConfigError } from './config/config-error.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { openStore } from '../ledger/stores/open-store.ts';
+import { didYouMean } from '../platform/did-you-mean.ts';
 
 const COMMANDS: readonly Command[] = [
+  demoCommand,
   initCommand,
   serveCommand,
   checkCommand,

@@ -47,7 +47,8 @@ export async function sendModel(
   const catalog = await catalogFor(id, services);
   const isServed = !caller.models || isAllowed(caller.models, id, catalog);
   const model = isServed ? catalog.get(id) : undefined;
-  sendRecord(exchange, endpoint, model, model && services.markups.of(caller));
+  if (!model) throw new ModelNotFoundError(endpoint.id, services.catalog.near(endpoint.id, caller.models));
+  sendRecord(exchange, endpoint, model, services.markups.of(caller));
 }
 
 /** Both of them for a request without a key: the models that the option `publicModels` names, at the router's prices.
@@ -72,7 +73,9 @@ export async function sendPublicModels(
   await services.discovery.pending;
   const model = services.catalog.listed(endpoint.id);
   const isShown = model && publicModels && [model.id, ...model.aliases].some((id) => publicModels.allows(id));
-  sendRecord(exchange, endpoint, isShown ? model : undefined, undefined);
+  if (!isShown)
+    throw new ModelNotFoundError(endpoint.id, services.catalog.near(endpoint.id, publicModels || undefined));
+  sendRecord(exchange, endpoint, model, undefined);
 }
 
 /** The records of `GET /models` for the host's own pages; without a caller, all at the router's prices. */
@@ -89,11 +92,10 @@ export async function listModels(
 
 function sendRecord(
   exchange: Exchange,
-  { id, inData }: ModelEndpoint,
-  model: Model | undefined,
+  { inData }: ModelEndpoint,
+  model: Model,
   markup: MarkupTerms | undefined,
 ): void {
-  if (!model) throw new ModelNotFoundError(id);
   assertServed(model);
   const record = recordOf(markup ? withAccountMarkup(model, markup) : model);
   const body = inData ? Buffer.concat([DATA_HEAD, record, DATA_TAIL]) : record;

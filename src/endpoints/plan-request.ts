@@ -52,7 +52,7 @@ export function planRequest(
 ): RequestPlan {
   const { upstreamKeys } = caller;
   if (caller.models) assertAllowed(caller.models, [request.model, ...(routing?.models ?? [])], catalog);
-  const selected = selectModels(catalog, request.model, routing);
+  const selected = selectModels(catalog, request.model, routing, caller.models);
   const byokKey = (provider: string): string | undefined => upstreamKeys?.of(provider);
   const markup = markups.of(caller);
   const priced = (model: Model): Model => {

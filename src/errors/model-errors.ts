@@ -6,8 +6,10 @@ export class ModelNotFoundError extends RouterError {
   readonly type = 'invalid_request_error';
   override readonly param = 'model';
 
-  constructor(modelId: string) {
-    super(`The model ${quote(modelId)} does not exist. GET /models lists the available models.`);
+  /** @param near - an available model with a similar ID */
+  constructor(modelId: string, near?: string) {
+    const hint = near === undefined ? '' : ` Did you mean ${quote(near)}?`;
+    super(`The model ${quote(modelId)} does not exist.${hint} GET /models lists the available models.`);
   }
 }
 

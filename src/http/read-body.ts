@@ -210,7 +210,7 @@ function checkContentType(header: string | undefined): void {
   if (!/^(application\/([\w.-]+\+)?json|text\/plain|)$/.test(type.trim())) {
     throw new UnsupportedMediaTypeError(
       'unsupported_content_type',
-      `The request body must be application/json, not ${JSON.stringify(type.trim().slice(0, 60))}.`,
+      `The request body must be application/json, not ${JSON.stringify(type.trim().slice(0, 60))}; with curl: -H 'content-type: application/json'.`,
     );
   }
 }

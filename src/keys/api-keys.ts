@@ -5,6 +5,7 @@ import type { KeyPolicy, KeyPolicyChanges } from './key-policy.ts';
 import { hashApiKey, newApiKey, newKeyId } from './key-secret.ts';
 import { policyError, policyOfTerms, type Rotation, rotationOf, termsOf, withChanges } from './key-terms.ts';
 import { MAX_OVERLAP_MS } from '../ledger/engine/validate-commands.ts';
+import { optionsObject } from '../platform/options-object.ts';
 
 /**
  * Manages API keys. A secret is returned only when it is created; the store keeps its SHA-256.
@@ -170,11 +171,9 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
   };
 }
 
-async function createKey(
-  store: LedgerStore,
-  { account, id = newKeyId(), recreate, ...policy }: CreateApiKey,
-  now: number,
-): Promise<CreatedApiKey> {
+async function createKey(store: LedgerStore, options: CreateApiKey, now: number): Promise<CreatedApiKey> {
+  const given = optionsObject(options, "{ account }, as { account: 'acme' }");
+  const { account, id = newKeyId(), recreate, ...policy } = given;
   checkId('account', account);
   checkId('id', id);
   const terms = termsOf(withChanges(policy, {}));
@@ -208,7 +207,7 @@ async function updateKey(
   changes: KeyPolicyChanges,
 ): Promise<ApiKeyInfo | undefined> {
   // Validates first, so that invalid changes throw even if there is no such key.
-  termsOf(withChanges({}, changes));
+  termsOf(withChanges({}, optionsObject(changes)));
   const changed = await changeKey(reference, (status) =>
     reference.store.updateKey({
       account: reference.account,
@@ -222,8 +221,9 @@ async function updateKey(
 
 async function rotateKey(
   reference: KeyReference,
-  { overlapMs = 0, id: rotationId }: RotateOptions = {},
+  options: RotateOptions = {},
 ): Promise<CreatedApiKey | undefined> {
+  const { overlapMs = 0, id: rotationId } = optionsObject(options);
   const { store, account, id } = reference;
   if (!Number.isSafeInteger(overlapMs) || overlapMs < 0 || overlapMs > MAX_OVERLAP_MS) {
     throw policyError('overlapMs', `an integer from 0 to ${MAX_OVERLAP_MS}`, overlapMs);

@@ -1,5 +1,5 @@
-import { hash, randomInt } from 'node:crypto';
-import { crc32 } from 'node:zlib';
+import * as crypto from 'node:crypto';
+import * as zlib from 'node:zlib';
 
 const PREFIX = 'sk-ccr-';
 const ID_LENGTH = 10;
@@ -24,7 +24,7 @@ export function isApiKey(text: string): boolean {
 
 /** SHA-256 of a key, in hex: what caches and stores keep in place of the key. */
 export function hashApiKey(apiKey: string): string {
-  return hash('sha256', apiKey, 'hex');
+  return crypto.hash('sha256', apiKey, 'hex');
 }
 
 /** A random id for a key. */
@@ -40,11 +40,11 @@ export function newApiKey(id: string): string {
 }
 
 function randomText(length: number): string {
-  return Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
+  return Array.from({ length }, () => ALPHABET[crypto.randomInt(ALPHABET.length)]).join('');
 }
 
 function checksum(text: string): string {
-  let rest = crc32(text);
+  let rest = zlib.crc32(text);
   let digits = '';
   for (let i = 0; i < CHECKSUM_LENGTH; i++) {
     digits = ALPHABET[rest % ALPHABET.length] + digits;

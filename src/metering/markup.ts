@@ -1,4 +1,5 @@
 import { formatUsd, type NanoDollars, parseUsd } from '../ledger/contract/money.ts';
+import { keyTypoError } from '../platform/did-you-mean.ts';
 import { showValue } from '../platform/show-value.ts';
 
 /** An addition to a price, as decimal strings. Of several markups, the factors multiply and the fees add. */
@@ -37,7 +38,7 @@ export function parseMarkup(markup: Markup, option: string): MarkupTerms {
   }
   for (const key of Object.keys(markup)) {
     if (!Object.hasOwn(MARKUP_KEYS, key)) {
-      throw new TypeError(`${option} has an unknown key ${JSON.stringify(key)}; it takes factor, fee`);
+      throw keyTypoError(option, key, Object.keys(MARKUP_KEYS));
     }
   }
   const [numerator, denominator] =

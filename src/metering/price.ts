@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import * as crypto from 'node:crypto';
 
 import type { NanoDollars } from '../ledger/contract/money.ts';
 import { withoutLastZeros } from './decimal.ts';
@@ -81,7 +81,7 @@ export function priceOf(
     reported,
     serviceTiers,
     markup,
-    version: hash('sha256', parts.join('; '), 'hex').slice(0, 12),
+    version: crypto.hash('sha256', parts.join('; '), 'hex').slice(0, 12),
   };
 }
 

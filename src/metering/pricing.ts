@@ -1,6 +1,7 @@
 import { formatUsd, type NanoDollars, parseUsd } from '../ledger/contract/money.ts';
 import { parseFactor } from './markup.ts';
 import { FREE, type Price, priceOf, type PriceParts, type Rates, PLAIN_TIERS } from './price.ts';
+import { keyTypoError } from '../platform/did-you-mean.ts';
 import { showValue } from '../platform/show-value.ts';
 
 /** Prices of tokens, in USD per million, as decimal strings, e.g. `'0.15'`. */
@@ -278,7 +279,7 @@ function checkKeys(
   }
   for (const key of Object.keys(given)) {
     if (!Object.hasOwn(known, key)) {
-      throw new TypeError(`${option} has an unknown key "${key}"; it takes ${Object.keys(known).join(', ')}`);
+      throw keyTypoError(option, key, Object.keys(known));
     }
   }
 }

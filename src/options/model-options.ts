@@ -4,6 +4,7 @@ import type { Pricing, ReportedPricing, ServiceTiersPricing } from '../metering/
 import type { AnswerOptions } from './answer-options.ts';
 import type { BodyRules } from './body-rules.ts';
 import type { ModelInfo } from './model-info.ts';
+import type { AnyString, PresetName } from './preset-names.ts';
 
 /**
  * A price, or its source: `'catalog'` looks it up in the router's option `prices`. `{ reported: true, ceiling }` charges
@@ -133,7 +134,7 @@ export interface ServerToolOptions {
 
 /** A provider and upstream model that serve a model. */
 export interface TargetOptions {
-  readonly provider: string;
+  readonly provider: PresetName | AnyString;
   /** The provider's name for the model. */
   readonly model: string;
   /** What the client pays when this target answers, instead of the model's `pricing`. */

@@ -3,11 +3,17 @@ import type { Pricing } from '../metering/pricing.ts';
 import type { BodyRules } from './body-rules.ts';
 import type { EnforceOutputLimit } from './model-options.ts';
 import type { UsageDialect } from '../metering/usage-dialects.ts';
+import type { AnyString, PresetName } from './preset-names.ts';
+
+/** Providers by the name of a preset, or by one that you choose. */
+export type Providers = { readonly [name in PresetName]?: ProviderOptions } & Readonly<
+  Record<string, ProviderOptions>
+>;
 
 /** An OpenAI-compatible API. */
 export interface ProviderOptions {
   /** The preset to use, if the entry's name isn't that of a preset. */
-  readonly preset?: string;
+  readonly preset?: PresetName | AnyString;
   /**
    * Base URL, including the version segment, e.g. `https://api.openai.com/v1`. Presets have one. Names in braces are
    * replaced from `variables`; `{model}` in the path is the provider's name for the model.

@@ -14,6 +14,7 @@ import type {
   ClientRoutingOptions,
   HoldMode,
 } from './router-options.ts';
+import { suggestion, keyTypoError } from '../platform/did-you-mean.ts';
 import { showValue } from '../platform/show-value.ts';
 
 /** All four timeouts, in ms. */
@@ -279,10 +280,10 @@ export function resolveAnswer(
 ): AnswerTerms {
   assertObject(given, option, ANSWER_VALUES);
   for (const name of ['model', 'provider', 'cost'] as const) {
-    const values: readonly unknown[] = ANSWER_VALUES[name];
+    const values: readonly string[] = ANSWER_VALUES[name];
     const value = given[name];
     if (value !== undefined && !values.includes(value)) {
-      throw optionError(`${option}.${name}`, `one of ${values.join(', ')}`, value);
+      throw oneOfError(`${option}.${name}`, values, value);
     }
   }
   return {
@@ -357,9 +358,7 @@ export function assertObject(
   if (!known) return;
   for (const key of Object.keys(value)) {
     if (!Object.hasOwn(known, key)) {
-      throw new TypeError(
-        `${option} has an unknown key ${JSON.stringify(key)}; it takes ${Object.keys(known).join(', ')}`,
-      );
+      throw keyTypoError(option, key, Object.keys(known));
     }
   }
 }
@@ -372,6 +371,12 @@ export function positiveInteger(value: unknown, option: string): number {
 /** The TypeError for an option, with its name, the valid values and the given value. */
 export function optionError(option: string, wanted: string, got: unknown): TypeError {
   return new TypeError(`${option} must be ${wanted}, got ${showValue(got)}`);
+}
+
+/** The same where the valid values are words; suggests the nearest. */
+export function oneOfError(option: string, words: readonly string[], got: unknown): TypeError {
+  const { message } = optionError(option, `one of ${words.join(', ')}`, got);
+  return new TypeError(`${message}${suggestion(got, words)}`);
 }
 
 const MAX_TIMER_MS = 2 ** 31 - 1;

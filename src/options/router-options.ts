@@ -4,12 +4,19 @@ import type { Markup } from '../metering/markup.ts';
 import type { AnswerOptions } from './answer-options.ts';
 import type { Authenticate, AuthenticateRequest } from './authenticate-options.ts';
 import type { ModelCatalog, ModelOptions, PriceCatalog } from './model-options.ts';
-import type { ProviderOptions, TimeoutOptions } from './provider-options.ts';
+import type { AnyString } from './preset-names.ts';
+import type { Providers, TimeoutOptions } from './provider-options.ts';
+
+/** A store that the router opens; another string, as of an environment variable, is checked when the router is created. */
+export type StoreURL =
+  | 'memory:'
+  | `sqlite:${string}`
+  | `${'redis' | 'rediss'}${'' | '+cluster' | '+sentinel'}://${string}`;
 
 /** Options of `createChatCompletionsRouter`. They are read once, at construction; `reload` replaces some. */
 export interface ChatCompletionsRouterOptions {
   /** The OpenAI-compatible APIs to which requests are sent, by the name of a preset or one that you choose. */
-  readonly providers: Readonly<Record<string, ProviderOptions>>;
+  readonly providers: Providers;
   /**
    * Models by the ID that clients use, with their targets and prices. IDs may contain slashes.
    *
@@ -53,7 +60,7 @@ export interface ChatCompletionsRouterOptions {
    *
    * @default 'sqlite:./credits.db'
    */
-  readonly store?: string | LedgerStore;
+  readonly store?: StoreURL | AnyString | LedgerStore;
   /**
    * Authenticates your own API keys or sessions instead of the router's: returns the account that pays, or undefined for a
    * 401.

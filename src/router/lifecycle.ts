@@ -1,7 +1,9 @@
 import type { SlotList } from '../async/slot-list.ts';
 import { withTimeout } from '../async/timeout.ts';
+import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import { fetchStoreTime } from '../ledger/contract/store-clock.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
+import { KeyCheck } from '../upstream/key-check.ts';
 import type { RouterServices } from './services.ts';
 
 /** How long aborted requests may take to end. */
@@ -11,6 +13,7 @@ const ABORT_MS = 1000;
 export class RouterLifecycle {
   readonly #services: RouterServices;
   readonly #requests: SlotList<ActiveRequest>;
+  readonly #keys = new KeyCheck();
   #isStarted = false;
   #closed: Promise<void> | undefined;
 
@@ -31,11 +34,16 @@ export class RouterLifecycle {
     this.#services.discovery.start();
   }
 
-  /** @throws {Error} with the reason why the store can't be used */
+  /** @throws {Error} with the reason why the store can't be used, or the option whose function returns no API key */
   async ready(requestId: string): Promise<void> {
-    const { store, clock, discovery } = this.#services;
-    await store.ready?.();
-    clock.sync(await fetchStoreTime(store, requestId));
+    const { store, storeName, clock, discovery, catalog } = this.#services;
+    try {
+      await store.ready();
+      clock.sync(await fetchStoreTime(store, requestId));
+    } catch (error) {
+      throw storeError(error, storeName);
+    }
+    await this.#keys.check(catalog.providers.values());
     this.start();
     await discovery.pending;
   }
@@ -74,4 +82,15 @@ export class RouterLifecycle {
     const kept = store.keepsWhatWaits ? ` (kept in ${settings.outboxDir} for the next start)` : '';
     hooks.onError(new Error(`Charges not posted when the router was closed: ${charges}${kept}`));
   }
+}
+
+/** Names the store and the first cause; other errors say themselves what to change. */
+function storeError(error: unknown, storeName: string): unknown {
+  if (!(error instanceof StoreUnavailableError) || !(error.cause instanceof Error)) return error;
+  const { applied, cause } = error;
+  return new StoreUnavailableError(
+    applied,
+    { cause },
+    `The store ${storeName} can't be used: ${cause.message}`,
+  );
 }

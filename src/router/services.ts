@@ -9,7 +9,7 @@ import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { Maintenance } from '../ledger/operations/maintenance.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
 import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
-import { openStore } from '../ledger/stores/open-store.ts';
+import { nameOfStore, openStore } from '../ledger/stores/open-store.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
 import { resolveSettings, assertObject, type Settings } from '../options/resolve-options.ts';
@@ -28,6 +28,8 @@ export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'>;
 /** The parts of one router. */
 export interface RouterServices extends RouteServices {
   readonly store: ReliableStore;
+  /** For messages: its URL without a password. */
+  readonly storeName: string;
   readonly hooks: HookRunner;
   readonly clock: StoreClock;
   readonly current: CurrentCatalog;
@@ -73,6 +75,7 @@ export function createServices(
     closing,
     clock,
     store,
+    storeName: nameOfStore(options.store),
     maintenance: new Maintenance({ store, emit, onError, journalRetentionDays, usageRetentionDays }),
     authenticator: new Authenticator({ store, authenticate, cacheKey, keyCacheMs, now: () => clock.now() }),
     billing: new BillingService({

@@ -1,12 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type Duplex, pipeline, Readable, Transform, type TransformCallback } from 'node:stream';
-import {
-  constants,
-  createBrotliDecompress,
-  createGunzip,
-  createInflate,
-  createZstdDecompress,
-} from 'node:zlib';
+import * as zlib from 'node:zlib';
 
 import { asError, withoutAnswerBytes } from '../platform/as-error.ts';
 import { InvalidRequestError } from '../errors/request-errors.ts';
@@ -19,7 +13,7 @@ import { errorCodeOf, type AttemptTrace } from '../observability/request-trace.t
 import type { Timeouts } from '../options/resolve-options.ts';
 import { AttemptTimeouts } from './attempt-timeouts.ts';
 import { peek } from './peek.ts';
-import { saysContentRefused, saysKeyRefused } from './provider-errors.ts';
+import { errorMessage, saysContentRefused, saysKeyRefused } from './provider-errors.ts';
 import { type Sending, proxyRequest, type UpstreamRequest } from './proxy-request.ts';
 import { nominatedHeaders } from './upstream-request.ts';
 import type { Target } from '../catalog/model.ts';
@@ -117,7 +111,8 @@ export async function attempt(
       if (message.destroyed) attemptTimeouts.stop();
       const { statusCode = 0 } = message;
       if (statusCode < 200 || statusCode >= 300) progress.rejected();
-      const answer = toAnswer(message, attemptTimeouts, usesByok, request.apiKey);
+      const answer = toAnswer(message, attemptTimeouts, request.apiKey);
+      if (answer.status === 401 || answer.status === 402) throw await accountError(answer, client, usesByok);
       if (answer.status === 403) throw await forbiddenError(answer, client, usesByok);
       return answer.status === 400 ? await checkKeyError(answer, client, usesByok) : answer;
     } catch (error) {
@@ -143,11 +138,9 @@ export async function attempt(
 function toAnswer(
   message: IncomingMessage,
   attemptTimeouts: AttemptTimeouts,
-  usesByok: boolean,
   apiKey: string | undefined,
 ): ProviderAnswer {
   const status = message.statusCode ?? 0;
-  if (status === 401 || status === 402) throw accountRefused(status, usesByok);
   if (status < 200 || (status >= 300 && status < 400)) {
     throw new UpstreamError(
       'upstream_invalid_response',
@@ -240,14 +233,28 @@ function errorPage(
   };
 }
 
-/** The error for a provider's answer about the account, not the request; its body, which may show keys, is dropped. */
-function accountRefused(status: 400 | 401 | 402 | 403, usesByok: boolean): RouterError {
+/**
+ * The error for a provider's answer about the account, not the request. What the provider said is its cause, for the
+ * operator alone: it names the account. The key in it is redacted.
+ */
+function accountRefused(status: 400 | 401 | 402 | 403, body: string, usesByok: boolean): RouterError {
   // A 400 would blame the client's request.
   if (usesByok) return new ByokKeyRejectedError(status === 400 ? 401 : status);
-  return new UpstreamError(
+  const error = new UpstreamError(
     'upstream_refused_credentials',
     `The model's provider rejected this server's own credentials (${status}). The operator has been notified.`,
   );
+  const message = errorMessage(body);
+  return message === '' ? error : Object.assign(error, { cause: new Error(message) });
+}
+
+async function accountError(
+  answer: ProviderAnswer,
+  client: ClientConnection,
+  usesByok: boolean,
+): Promise<RouterError> {
+  const { text } = await peek(answer, client);
+  return accountRefused(answer.status === 401 ? 401 : 402, text, usesByok);
 }
 
 /** Some providers reject a key with a 400, others with a 401. */
@@ -257,13 +264,12 @@ async function checkKeyError(
   usesByok: boolean,
 ): Promise<ProviderAnswer> {
   const peeked = await peek(answer, client);
-  if (saysKeyRefused(peeked.text)) throw accountRefused(400, usesByok);
+  if (saysKeyRefused(peeked.text)) throw accountRefused(400, peeked.text, usesByok);
   return peeked.answer;
 }
 
 /**
- * A 403 may be about the content of a request: then neither key nor target is ejected. The provider's text is dropped,
- * because it names the account.
+ * A 403 may be about the content of a request: then neither key nor target is ejected.
  */
 async function forbiddenError(
   answer: ProviderAnswer,
@@ -271,7 +277,7 @@ async function forbiddenError(
   usesByok: boolean,
 ): Promise<RouterError> {
   const { text } = await peek(answer, client);
-  if (!saysContentRefused(text)) return accountRefused(403, usesByok);
+  if (!saysContentRefused(text)) return accountRefused(403, text, usesByok);
   return new InvalidRequestError(
     'content_policy_violation',
     "The model's provider refused this request because of its content (403).",
@@ -301,14 +307,15 @@ function decoded(message: IncomingMessage): Readable {
 const ZSTD_WINDOW_LOG = 23;
 
 const DECODERS: ReadonlyMap<string, () => Duplex> = new Map<string, () => Duplex>([
-  ['gzip', createGunzip],
-  ['x-gzip', createGunzip],
-  ['br', createBrotliDecompress],
-  ['deflate', createInflate],
+  ['gzip', zlib.createGunzip],
+  ['x-gzip', zlib.createGunzip],
+  ['br', zlib.createBrotliDecompress],
+  ['deflate', zlib.createInflate],
   // By default one answer could allocate a window of 128 MiB.
   [
     'zstd',
-    (): Duplex => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
+    (): Duplex =>
+      zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
   ],
 ]);
 

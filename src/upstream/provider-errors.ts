@@ -106,3 +106,16 @@ function errorDocument(body: string): Readonly<Record<string, Json>> | undefined
   const document = Array.isArray(answer) ? answer[0] : answer;
   return isRecord(document) ? document : undefined;
 }
+
+/** What an error says, on one line, for the operator; empty if it has no message. Nothing beside the message is read. */
+export function errorMessage(body: string): string {
+  const document = errorDocument(body);
+  const error = document?.['error'];
+  const candidates = [
+    isRecord(error) ? error['message'] : error,
+    document?.['message'],
+    document?.['detail'],
+  ];
+  const message = candidates.find((each) => typeof each === 'string') ?? '';
+  return message.replace(/[\s\p{Cc}]+/gu, ' ').slice(0, MAX_MESSAGE_LENGTH);
+}

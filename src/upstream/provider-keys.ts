@@ -123,7 +123,7 @@ class KeyPool {
   }
 }
 
-class PooledKey implements ProviderKey {
+export class PooledKey implements ProviderKey {
   readonly name: string;
   readonly isOneOfSeveral: boolean;
   readonly #provider: Provider;
@@ -134,7 +134,12 @@ class PooledKey implements ProviderKey {
   /** By model: the end of its rate limit. */
   readonly #limitedUntil = new LRUCache<string, number>({ max: MAX_LIMITS });
 
-  constructor(provider: Provider, source: ApiKeySource, name: string, now: () => number) {
+  constructor(
+    provider: Provider,
+    source: ApiKeySource,
+    name: string,
+    now: () => number = () => performance.now(),
+  ) {
     this.#provider = provider;
     this.#source = source;
     this.name = name;

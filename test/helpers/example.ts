@@ -30,19 +30,31 @@ export async function startExample(
   env: NodeJS.ProcessEnv = {},
   started: RegExp = /Ctrl-C/,
 ): Promise<Example> {
-  const example = await spawnExample(name, env, started);
+  return withAccount(await spawnExample(name, env, started));
+}
+
+/** The built command `demo`, as `npx chat-completions-router demo` runs it. */
+export async function startDemo(env: NodeJS.ProcessEnv = {}, args: readonly string[] = []): Promise<Example> {
+  return withAccount(await spawnServer(['dist/cli.js', 'demo', ...args], env, /Ctrl-C/));
+}
+
+function withAccount(example: ExampleProcess): Example {
   const [, baseURL = ''] = /Address\s+(http:\S+)/.exec(example.banner) ?? [];
   const [, apiKey = ''] = /API key\s+(sk-ccr-\S+)/.exec(example.banner) ?? [];
   return { ...example, baseURL, apiKey };
 }
 
 /** @param started - what it has printed when it can be used */
-export async function spawnExample(
-  name: string,
+export function spawnExample(name: string, env: NodeJS.ProcessEnv, started: RegExp): Promise<ExampleProcess> {
+  return spawnServer([`examples/${name}/server.ts`], env, started);
+}
+
+async function spawnServer(
+  args: readonly string[],
   env: NodeJS.ProcessEnv,
   started: RegExp,
 ): Promise<ExampleProcess> {
-  const child = spawn(process.execPath, [`examples/${name}/server.ts`], {
+  const child = spawn(process.execPath, args, {
     env: { ...ENV, PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -56,7 +68,7 @@ export async function spawnExample(
   child.stdout.resume();
   if (!started.test(banner)) {
     child.kill();
-    throw new Error(`The example ${name} did not start: ${banner}${complaints}`);
+    throw new Error(`${args.join(' ')} did not start: ${banner}${complaints}`);
   }
   return {
     process: child,

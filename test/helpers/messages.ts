@@ -35,9 +35,12 @@ interface Node {
 
 const SRC = new URL('../../src/', import.meta.url).pathname;
 
+/** Built files, and of the demo what its model says and the programs to paste. */
+const NOT_MESSAGES = /\.(generated|d)\.ts$|^cli\/demo\/(parrot\/|banner\.ts$)/;
+
 /** Every message in the source that clients, developers or operators see. */
 export function messagesInSource(): readonly Message[] {
-  const files = globSync('**/*.{ts,tsx}', { cwd: SRC }).filter((file) => !/\.(generated|d)\.ts$/.test(file));
+  const files = globSync('**/*.{ts,tsx}', { cwd: SRC }).filter((file) => !NOT_MESSAGES.test(file));
   return files.sort().flatMap((file) => messagesIn(file, readFileSync(SRC + file, 'utf8')));
 }
 

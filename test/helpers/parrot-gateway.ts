@@ -1,4 +1,4 @@
-import { startParrot } from '../../examples/parrot/server.ts';
+import { startParrot } from '../../src/cli/demo/parrot/server.ts';
 import { type Gateway, PRICING, startGateway } from './gateway.ts';
 
 /** A model that answers what it is asked, calls tools and fills schemas, behind a router. */

@@ -5,8 +5,11 @@ import {
   createChatCompletionsRouter,
   type LedgerStore,
   MemoryStore,
+  type PresetName,
+  type Providers,
   RouterError,
   type Settled,
+  type StoreURL,
 } from 'chat-completions-router';
 import { Cluster, Redis } from 'ioredis';
 
@@ -57,6 +60,7 @@ const router = createChatCompletionsRouter({
 export const accepted: readonly ChatCompletionsRouterOptions[] = [
   minimal,
   { ...minimal, store: 'redis://127.0.0.1' },
+  { ...minimal, store: process.env['CREDITS_STORE'] ?? 'sqlite:./credits.db' },
   { ...minimal, store: new MemoryStore() },
   { ...minimal, store: new RedisStore(new Redis()) },
   { ...minimal, store: new RedisStore(new Cluster([])) },
@@ -78,6 +82,19 @@ export async function results(): Promise<void> {
   // @ts-expect-error -- a key is somebody's
   await router.keys.create({ name: 'prod' });
 }
+
+/** What editors list: the names of presets, and the stores that need no address. */
+export const names: readonly PresetName[] = ['openai', 'azure-deployments', 'ollama'];
+export const stores: readonly StoreURL[] = [
+  'memory:',
+  'sqlite:./credits.db',
+  'rediss+cluster://a:6379,b:6379',
+];
+export const options: readonly (keyof Providers)[] = ['openai', 'mine'];
+// @ts-expect-error -- no preset has this name
+export const unknownPreset: PresetName = 'opnai';
+// @ts-expect-error -- no such store
+export const unknownStore: StoreURL = 'postgres://localhost/db';
 
 // @ts-expect-error -- there is no router without models
 createChatCompletionsRouter({ providers });

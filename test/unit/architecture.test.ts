@@ -28,7 +28,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'ledger/stores/redis': STORES,
   'ledger/stores': ['ledger/contract', 'ledger/stores/memory', 'ledger/stores/redis', 'ledger/stores/sqlite'],
   'ledger/reliability': ['ledger/contract', 'async', 'platform'],
-  'ledger/operations': ['ledger/contract', 'ledger/engine'],
+  'ledger/operations': ['ledger/contract', 'ledger/engine', 'platform'],
   metering: GROUND,
   observability: ['metering', ...GROUND],
   'observability/opentelemetry': ['observability'],
@@ -70,9 +70,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...GROUND,
   ],
   admin: ['router', 'adapters', 'keys', 'http', 'options', 'observability', 'ledger/operations', ...GROUND],
-  cli: ['cli/commands', 'cli/config', 'cli/terminal', 'ledger/contract', 'ledger/stores'],
-  'cli/commands': ['cli/config', 'cli/terminal', 'keys', 'ledger/contract', 'ledger/operations'],
+  cli: ['platform', 'cli/commands', 'cli/config', 'cli/terminal', 'ledger/contract', 'ledger/stores'],
+  'cli/commands': ['platform', 'cli/config', 'cli/terminal', 'keys', 'ledger/contract', 'ledger/operations'],
   'cli/config': ['options', 'catalog'],
+  'cli/demo': ['router', 'cli/init', 'cli/serve', 'options', 'async'],
   'cli/terminal': [],
   'cli/init': ['cli/config', 'catalog', 'options', 'ledger/stores'],
   'cli/serve': ['router', 'admin', 'cli/config', 'cli/terminal', 'options', 'observability', ...GROUND],
@@ -92,11 +93,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Public entry → the parts whose names it exports. An entry holds no logic. */
 const ENTRIES: Readonly<Record<string, readonly string[]>> = {
-  'admin.ts': ['admin'],
-  'cli.ts': ['cli'],
-  'fastify.ts': ['adapters'],
-  'hono.ts': ['adapters'],
+  'admin.ts': ['platform', 'admin'],
+  'cli.ts': ['platform', 'cli'],
+  'fastify.ts': ['platform', 'adapters'],
+  'hono.ts': ['platform', 'adapters'],
   'index.ts': [
+    'platform',
     'router',
     'adapters',
     'keys',
@@ -111,12 +113,12 @@ const ENTRIES: Readonly<Record<string, readonly string[]>> = {
     'ledger/stores/redis',
     'ledger/stores/sqlite',
   ],
-  'koa.ts': ['adapters'],
-  'next.ts': ['adapters'],
-  'opentelemetry.ts': ['observability/opentelemetry'],
-  'prices.ts': ['catalog'],
-  'prometheus.ts': ['observability/prometheus'],
-  'testing.ts': ['testing'],
+  'koa.ts': ['platform', 'adapters'],
+  'next.ts': ['platform', 'adapters'],
+  'opentelemetry.ts': ['platform', 'observability/opentelemetry'],
+  'prices.ts': ['platform', 'catalog'],
+  'prometheus.ts': ['platform', 'observability/prometheus'],
+  'testing.ts': ['platform', 'testing'],
 };
 
 /** Package → the only files that may name it, or the folder (`admin/`); one that isn't here may be named by none. */
@@ -153,6 +155,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'upstream/model-discovery.ts': 'asks for the lists again',
   'billing/adaptive-hold.ts': 'pauses between two tries',
   'billing/lease-renewal.ts': 'renews leases',
+  'cli/demo/parrot/completion.ts': 'pauses between two tokens',
   'http/stream-heartbeat.ts': 'breaks the silence of a stream',
   'ledger/operations/maintenance.ts': 'runs what is due',
   'ledger/stores/redis/redis-connection.ts': 'pauses between two tries',
@@ -170,7 +173,7 @@ const TIMERS: Readonly<Record<string, string>> = {
 
 /** Loaded by the command that wants it, when it does, types aside: the ledger's commands start without the router. */
 const LATE: Readonly<Record<string, readonly string[]>> = {
-  'cli/commands': ['cli/check', 'cli/init', 'cli/serve'],
+  'cli/commands': ['cli/check', 'cli/demo', 'cli/init', 'cli/serve'],
 };
 
 /** What is wrong with the imports of a file; empty when nothing is. */
@@ -295,7 +298,14 @@ describe('src', () => {
     '%s only exports what is elsewhere',
     (file) => {
       const source = read(file).replace(/\/\*\*.*?\*\//gs, '');
-      expect(source.replace(/\bexport\b[^;]*\bfrom '[^']+';/g, '').trim()).toBe('');
+      const [check, ...exports] = source.trim().split('\n');
+      expect(check).toBe("import './platform/require-node.ts';");
+      expect(
+        exports
+          .join('\n')
+          .replace(/\bexport\b[^;]*\bfrom '[^']+';/g, '')
+          .trim(),
+      ).toBe('');
     },
   );
 });

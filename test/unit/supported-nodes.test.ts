@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
 import { NODE_MAJORS, OLDEST_NODES } from '../../scripts/supported-nodes.ts';
-import { requireNode } from '../../src/cli/require-node.ts';
+import { unsupportedNode } from '../../src/platform/node-version.ts';
 
 const read = (file: string): string => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 
@@ -40,9 +40,11 @@ describe("the Nodes that the package's engines name", () => {
     }
   });
 
-  it('begin where the command begins to run', () => {
-    expect(() => requireNode(OLDEST_NODES[0] ?? '')).not.toThrow();
-    expect(() => requireNode('22.14.0')).toThrow('requires Node >= 22.15, found 22.14.0');
+  it('begin where the command and the library begin to run', () => {
+    const { bun: _bun, deno: _deno, ...versions } = process.versions;
+    expect(unsupportedNode({ ...versions, node: OLDEST_NODES[0] ?? '' })).toBeUndefined();
+    expect(unsupportedNode({ ...versions, node: '22.14.0' })).toBe('requires Node >= 22.15, found 22.14.0');
+    expect(unsupportedNode({ ...versions, node: '22.14.0', bun: '1.2.0' })).toBeUndefined();
   });
 
   it('are those that the README and docs/runtimes.md tell of', () => {

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 
 import { type Command, type CommandOption, UsageError } from './command.ts';
-import { didYouMean, notOneOf } from './did-you-mean.ts';
+import { didYouMean, notOneOf } from '../../platform/did-you-mean.ts';
 
 /** Options of all commands on a store. */
 const STORE_OPTIONS: Readonly<Record<string, CommandOption>> = {

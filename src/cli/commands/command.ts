@@ -116,6 +116,13 @@ export function count(text: string, what: string): number {
   return Number(text);
 }
 
+/** Parses a port. @throws {UsageError} if it isn't one */
+export function portNumber(text: string, what: string): number {
+  const number = /^\d{1,5}$/.test(text) ? Number(text) : Infinity;
+  if (number <= 65_535) return number;
+  throw new UsageError(`${what} must be a port from 0 to 65535, got ${JSON.stringify(text)}`);
+}
+
 /** Parses a time in ISO 8601. @throws {UsageError} if it isn't one */
 export function date(text: string, what: string): Date {
   const parsed = new Date(text);

@@ -1,5 +1,5 @@
 import { type Invocation, type PlainCommand, UsageError } from './command.ts';
-import { notOneOf } from './did-you-mean.ts';
+import { notOneOf } from '../../platform/did-you-mean.ts';
 import { NAME } from './help.ts';
 
 const APPS = ['standalone', 'node', 'express', 'next', 'fastify', 'koa', 'hono', 'nest'];

@@ -5,7 +5,7 @@ import {
   POLICY_FIELDS,
 } from '../../keys/key-policy.ts';
 import { BUDGET_PERIODS, everyCount } from '../../ledger/contract/key-records.ts';
-import { notOneOf } from './did-you-mean.ts';
+import { notOneOf } from '../../platform/did-you-mean.ts';
 import { type CommandOption, count, date, UsageError } from './command.ts';
 
 /** What an API key may do, as the command line says it. */

@@ -1,4 +1,4 @@
-import { count, type PlainCommand, UsageError } from './command.ts';
+import { type PlainCommand, portNumber } from './command.ts';
 import { requireConfig } from './find-store.ts';
 
 export const serveCommand: PlainCommand = {
@@ -33,13 +33,13 @@ export const serveCommand: PlainCommand = {
       () => new Date(),
     );
     const hostNames = names?.split(',');
-    return serve({ path, port: portNumber(port), host, hostNames, admin: admin !== undefined, log });
+    return serve({
+      path,
+      port: port === undefined ? undefined : portNumber(port, '--port'),
+      host,
+      hostNames,
+      admin: admin !== undefined,
+      log,
+    });
   },
 };
-
-function portNumber(port: string | undefined): number | undefined {
-  if (port === undefined) return undefined;
-  const number = count(port, '--port');
-  if (number > 65_535) throw new UsageError(`--port must be at most 65535, got ${number}`);
-  return number;
-}

@@ -8,6 +8,7 @@ import { type ChatCompletionsRouter, createChatCompletionsRouter } from '../../r
 import { assertObject, optionError } from '../../options/resolve-options.ts';
 import type { Log } from './log.ts';
 import { logHooks } from './log-hooks.ts';
+import { receiveSignal } from './receive-signal.ts';
 import { changedOptions } from './reload.ts';
 import { HostNames } from './host-names.ts';
 import { createGateway, listen, Readiness } from './server.ts';
@@ -72,7 +73,7 @@ export async function serve({ path, port, host, hostNames, admin, log }: ServeOp
     reloaded = reloaded.then(() => reload(path, config, router, log));
   };
   process.on('SIGHUP', onHangup);
-  const signal = await receiveSignal(log);
+  const signal = await receiveSignal((second) => log('error', 'killed', { signal: second }));
   log('info', 'closing', { signal });
   // Keeps listening while it closes: load balancers get a 503 from `/readyz`, and clients a `retry-after`.
   readiness.close();
@@ -138,25 +139,9 @@ function resolveServer(given: ServerOptions = {}): ResolvedServer {
   const { port = PORT === undefined || PORT === '' ? DEFAULT_PORT : Number(PORT), host = DEFAULT_HOST } =
     given;
   if (!(Number.isInteger(port) && port >= 0 && port <= 65_535)) {
-    throw optionError(given.port === undefined ? 'PORT of the environment' : 'server.port', 'a port', port);
+    if (given.port !== undefined) throw optionError('server.port', 'a port', port);
+    throw optionError('PORT in the environment', 'a port', PORT);
   }
   if (typeof host !== 'string' || host === '') throw optionError('server.host', 'an address', host);
   return { port, host, admin, hostNames: hostNames && new HostNames(hostNames, 'server.hostNames') };
-}
-
-/** Resolves to the first SIGTERM or SIGINT; a second one ends the process immediately. */
-function receiveSignal(log: Log): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    let isEnding = false;
-    const end = (signal: NodeJS.Signals): void => {
-      if (isEnding) {
-        log('error', 'killed', { signal });
-        process.exit(1);
-      }
-      isEnding = true;
-      resolve(signal);
-    };
-    // Never removed: without a listener a signal would kill the process.
-    process.on('SIGTERM', end).on('SIGINT', end);
-  });
 }

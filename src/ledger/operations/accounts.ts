@@ -1,5 +1,6 @@
 import type { LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd } from '../contract/money.ts';
+import { optionsObject } from '../../platform/options-object.ts';
 
 /** Accounts, for their operator. An account is created by its first grant or its first key. */
 export interface Accounts {
@@ -82,7 +83,8 @@ export function createAccounts(store: LedgerStore): Accounts {
   return {
     get,
 
-    async list({ limit = 100, cursor = '' } = {}) {
+    async list(options = {}) {
+      const { limit = 100, cursor = '' } = optionsObject(options);
       if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_ACCOUNTS) {
         throw new TypeError(`limit must be an integer from 1 to ${MAX_ACCOUNTS}, got ${limit}`);
       }

@@ -1,6 +1,7 @@
 import { creditsEntry, type CreditsEntry, exportAccount } from './journal-entries.ts';
 import type { AdjustResult, GrantResult, LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd, parseUsd } from '../contract/money.ts';
+import { optionsObject } from '../../platform/options-object.ts';
 
 /** Prepaid credits of accounts, for your app. Amounts are decimal strings in USD. */
 export interface Credits {
@@ -138,7 +139,11 @@ const MAX_ENTRIES = 1000;
 
 export function createCredits(store: LedgerStore, now: () => number = Date.now): Credits {
   return {
-    async grant(account, amount, { id, expiresAt, priority, recreate }) {
+    async grant(account, amount, options) {
+      const { id, expiresAt, priority, recreate } = optionsObject(
+        options,
+        "{ id } with the id of the grant, as { id: 'payment-1' }",
+      );
       const granted = parseUsd(amount, 'amount');
       if (granted <= 0n) throw new TypeError(`amount must be more than 0, got ${amount}`);
       // A grant that was made before its expiry may be repeated at any time.
@@ -158,7 +163,11 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
       return creditsChange(result, account, id);
     },
 
-    async adjust(account, delta, { id, reason }) {
+    async adjust(account, delta, options) {
+      const { id, reason } = optionsObject(
+        options,
+        "{ id, reason }, as { id: 'refund-1', reason: 'refund' }",
+      );
       const result = await store.adjust({ account, id, delta: parseUsd(delta, 'delta'), reason });
       return creditsChange(result, account, id);
     },
@@ -173,7 +182,8 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
       };
     },
 
-    async journal(account, { after = 0, limit = 100 } = {}) {
+    async journal(account, options = {}) {
+      const { after = 0, limit = 100 } = optionsObject(options);
       checkPosition('after', after);
       if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_ENTRIES) {
         throw new TypeError(`limit must be an integer from 1 to ${MAX_ENTRIES}, got ${limit}`);
@@ -182,7 +192,8 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
       return lines.map(creditsEntry);
     },
 
-    async *exportJournal({ account, after = 0 } = {}) {
+    async *exportJournal(options = {}) {
+      const { account, after = 0 } = optionsObject(options);
       if (account === undefined && typeof after === 'number' && after !== 0) {
         throw new TypeError('after must be a function when journals of all accounts are exported');
       }

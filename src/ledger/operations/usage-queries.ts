@@ -4,6 +4,7 @@ import { findGeneration, type Generation } from './generation.ts';
 import type { LedgerStore, UsageRow } from '../contract/ledger-store.ts';
 import { formatUsd } from '../contract/money.ts';
 import { DAY_MS, dayOf, isDay, type UsageCounts } from '../contract/usage.ts';
+import { optionsObject } from '../../platform/options-object.ts';
 
 /** Usage of requests, aggregated by UTC day of arrival, account, key and model. */
 export interface UsageQueries {
@@ -70,7 +71,7 @@ export interface UsageSummary extends Omit<UsageCounts, 'charged' | 'cost'> {
 export function createUsageQueries(store: LedgerStore, now: () => number): UsageQueries {
   return {
     async query(query = {}) {
-      const { account, key, model, from, to, groupBy } = parseQuery(query, now());
+      const { account, key, model, from, to, groupBy } = parseQuery(optionsObject(query), now());
       const groups = new Map<string, Group>();
       for await (const id of account === undefined ? store.accounts() : [account]) {
         for (const row of await store.usage(id, from, to)) {

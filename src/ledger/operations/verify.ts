@@ -2,6 +2,7 @@ import { isAccount } from '../engine/validate-commands.ts';
 import { RequestVerifier } from './verify-requests.ts';
 import type { AccountState, JournalLine, LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../contract/money.ts';
+import { optionsObject } from '../../platform/options-object.ts';
 
 /**
  * Verification of a store: recomputes the totals of each account from its records and journal.
@@ -45,8 +46,9 @@ export interface VerifyLedgerOptions {
  */
 export async function* verifyLedger(
   store: LedgerStore,
-  { account }: VerifyLedgerOptions = {},
+  options: VerifyLedgerOptions = {},
 ): AsyncGenerator<AccountVerification, void, undefined> {
+  const { account } = optionsObject(options);
   if (account !== undefined) {
     yield await verifyAccount(store, account);
     return;

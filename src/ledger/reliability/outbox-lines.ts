@@ -1,4 +1,4 @@
-import { crc32 } from 'node:zlib';
+import * as zlib from 'node:zlib';
 
 import type { Settle, Void } from '../contract/ledger-store.ts';
 
@@ -77,7 +77,7 @@ function apply([type, value]: Line, waiting: Map<string, Intent>): void {
 }
 
 function checksum(bytes: Buffer): string {
-  return crc32(bytes).toString(16).padStart(8, '0');
+  return zlib.crc32(bytes).toString(16).padStart(8, '0');
 }
 
 /** The command with its amounts as strings: what JSON makes of a bigint is up to the host, who may have given it a `toJSON`. */

@@ -29,6 +29,12 @@ export function openStore(
   throw new TypeError(`store must be 'memory:', 'sqlite:FILE', a redis:// URL or a store object, got ${got}`);
 }
 
+/** A store in messages: its URL, without a password. */
+export function nameOfStore(store: string | LedgerStore = `sqlite:${DEFAULT_FILE}`): string {
+  if (typeof store !== 'string') return 'object';
+  return store.startsWith('redis') ? withoutPassword(store) : store;
+}
+
 const SHARED = Symbol.for('chat-completions-router.memory');
 
 /** One store per process: Next.js bundles routes and pages separately, and rebuilds each at every edit. */

@@ -2,10 +2,10 @@ import OpenAI from 'openai';
 import type { ChatCompletionFunctionTool } from 'openai/resources/chat/completions';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { instanceOf } from '../../../examples/parrot/json-schema.ts';
-import { startParrot, type Parrot } from '../../../examples/parrot/server.ts';
-import { countTokens, tokenize } from '../../../examples/parrot/tokens.ts';
-import { Words } from '../../../examples/parrot/words.ts';
+import { instanceOf } from '../../../src/cli/demo/parrot/json-schema.ts';
+import { startParrot, type Parrot } from '../../../src/cli/demo/parrot/server.ts';
+import { countTokens, tokenize } from '../../../src/cli/demo/parrot/tokens.ts';
+import { Words } from '../../../src/cli/demo/parrot/words.ts';
 
 const WEATHER: ChatCompletionFunctionTool = {
   type: 'function',

@@ -1,10 +1,7 @@
-import type {
-  ChatCompletionCreateParams,
-  ChatCompletionMessageParam,
-} from 'openai/resources/chat/completions';
 import { ParrotError } from './errors.ts';
 import { isObject } from './json-schema.ts';
 import { countTokens } from './tokens.ts';
+import type { ChatRequest, Message } from './wire.ts';
 
 export const MODEL = 'parrot-1';
 export const CONTEXT_WINDOW = 32_768;
@@ -16,14 +13,14 @@ const MEDIA_TOKENS = 85;
 const MESSAGE_TOKENS = 3;
 
 /** @throws {ParrotError} as OpenAI would answer */
-export function readRequest(json: string): ChatCompletionCreateParams {
+export function readRequest(json: string): ChatRequest {
   const body = parse(json);
   check(body);
   return body;
 }
 
 /** Checks as much of a request as the parrot reads; what it doesn't know, it ignores. */
-function check(body: unknown): asserts body is ChatCompletionCreateParams {
+function check(body: unknown): asserts body is ChatRequest {
   if (!isObject(body)) throw new ParrotError(400, 'The request body must be a JSON object.');
 
   const { model, messages, tools, stop, response_format: format } = body;
@@ -50,26 +47,26 @@ function check(body: unknown): asserts body is ChatCompletionCreateParams {
 }
 
 /** Tokens of everything that the parrot is given to read: messages, tools and the schema of its answer. */
-export function countPromptTokens(params: ChatCompletionCreateParams): number {
+export function countPromptTokens(params: ChatRequest): number {
   let tokens = MESSAGE_TOKENS; // the answer's own seams
   for (const message of params.messages) {
     tokens += MESSAGE_TOKENS + countTokens(textOf(message)) + MEDIA_TOKENS * mediaOf(message).length;
-    if ('tool_calls' in message) tokens += countTokens(JSON.stringify(message.tool_calls ?? ''));
+    if (message.tool_calls !== undefined) tokens += countTokens(JSON.stringify(message.tool_calls));
   }
   if (params.tools?.length) tokens += countTokens(JSON.stringify(params.tools));
   if (params.response_format) tokens += countTokens(JSON.stringify(params.response_format));
   return tokens;
 }
 
-export function textOf(message: ChatCompletionMessageParam): string {
+export function textOf(message: Message): string {
   const { content } = message;
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
-  return content.map((part) => (part.type === 'text' ? part.text : '')).join(' ');
+  return content.map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join(' ');
 }
 
 /** The types of a message's parts other than text: `image_url`, `input_audio`, `file`. */
-export function mediaOf(message: ChatCompletionMessageParam): string[] {
+export function mediaOf(message: Message): string[] {
   if (!Array.isArray(message.content)) return [];
   return message.content.map((part) => part.type).filter((type) => type !== 'text' && type !== 'refusal');
 }

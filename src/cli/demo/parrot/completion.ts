@@ -1,18 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type {
-  ChatCompletion,
-  ChatCompletionChunk,
-  ChatCompletionCreateParams,
-  ChatCompletionMessageFunctionToolCall,
-} from 'openai/resources/chat/completions';
-import type { Choice, Delta } from './answer.ts';
+import type { Choice } from './answer.ts';
 import { countPromptTokens, MODEL } from './request.ts';
-
-type Usage = NonNullable<ChatCompletion['usage']>;
+import type { ChatRequest, Delta, FinishReason, ToolCall, Usage } from './wire.ts';
 
 /** The whole answer at once, as a client gets it that doesn't stream. */
-export function completion(params: ChatCompletionCreateParams, choices: readonly Choice[]): ChatCompletion {
+export function completion(params: ChatRequest, choices: readonly Choice[]): object {
   return {
     ...head('chat.completion'),
     choices: choices.map(({ deltas, finishReason }, index) => ({
@@ -32,7 +25,7 @@ export function completion(params: ChatCompletionCreateParams, choices: readonly
  * the other chunks say `usage: null`, as OpenAI's do.
  */
 export async function* eventStream(
-  params: ChatCompletionCreateParams,
+  params: ChatRequest,
   choices: readonly Choice[],
   chunkMs: number,
 ): AsyncGenerator<string> {
@@ -55,7 +48,7 @@ export async function* eventStream(
   if (withUsage) yield event({ ...chunkHead, choices: [], usage: usageOf(params, choices) });
   yield 'data: [DONE]\n\n';
 
-  function chunk(index: number, delta: Delta, finishReason: Choice['finishReason'] | null): string {
+  function chunk(index: number, delta: Delta, finishReason: FinishReason | null): string {
     return event({
       ...chunkHead,
       choices: [{ index, delta, logprobs: null, finish_reason: finishReason }],
@@ -64,11 +57,11 @@ export async function* eventStream(
   }
 }
 
-function event(data: ChatCompletionChunk): string {
+function event(data: object): string {
   return `data: ${JSON.stringify(data)}\n\n`;
 }
 
-function head<const T>(object: T): Pick<ChatCompletion, 'id' | 'created' | 'model'> & { object: T } {
+function head(object: string): object {
   return {
     id: `chatcmpl-${randomUUID()}`,
     object,
@@ -77,7 +70,7 @@ function head<const T>(object: T): Pick<ChatCompletion, 'id' | 'created' | 'mode
   };
 }
 
-function usageOf(params: ChatCompletionCreateParams, choices: readonly Choice[]): Usage {
+function usageOf(params: ChatRequest, choices: readonly Choice[]): Usage {
   const promptTokens = countPromptTokens(params);
   const completionTokens = choices.reduce((sum, { deltas }) => sum + deltas.length, 0);
   return {
@@ -90,10 +83,8 @@ function usageOf(params: ChatCompletionCreateParams, choices: readonly Choice[])
 }
 
 /** A message's content and tool calls, put together from its deltas. */
-function joined(
-  deltas: readonly Delta[],
-): Pick<ChatCompletion['choices'][0]['message'], 'content' | 'tool_calls'> {
-  const calls: ChatCompletionMessageFunctionToolCall[] = [];
+function joined(deltas: readonly Delta[]): object {
+  const calls: ToolCall[] = [];
   for (const { index, id = '', function: part } of deltas.flatMap((delta) => delta.tool_calls ?? [])) {
     calls[index] ??= { id, type: 'function', function: { name: part?.name ?? '', arguments: '' } };
     calls[index].function.arguments += part?.arguments ?? '';

@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type {
-  ChatCompletionCreateParams,
-  ChatCompletionFunctionTool,
-} from 'openai/resources/chat/completions';
 import { ParrotError } from './errors.ts';
 import { instanceOf, isObject } from './json-schema.ts';
+import type { ChatRequest, Tool } from './wire.ts';
 import { plain, Words } from './words.ts';
 
-export interface ToolCall {
+/** A tool that the parrot calls. */
+export interface ChosenCall {
   readonly id: string;
   readonly name: string;
   /** JSON that the tool's parameters accept. */
@@ -22,7 +20,7 @@ export interface ToolCall {
  *
  * @throws {ParrotError} if `tool_choice` names a tool that isn't there
  */
-export function chooseToolCalls(params: ChatCompletionCreateParams, words: Words): ToolCall[] {
+export function chooseToolCalls(params: ChatRequest, words: Words): ChosenCall[] {
   const tools = (params.tools ?? []).filter((tool) => tool.type === 'function');
   const called = choose(params, tools, words);
   const calls = params.parallel_tool_calls === false ? called.slice(0, 1) : called;
@@ -35,15 +33,12 @@ export function chooseToolCalls(params: ChatCompletionCreateParams, words: Words
   }));
 }
 
-function choose(
-  params: ChatCompletionCreateParams,
-  tools: readonly ChatCompletionFunctionTool[],
-  words: Words,
-): readonly ChatCompletionFunctionTool[] {
+function choose(params: ChatRequest, tools: readonly Tool[], words: Words): readonly Tool[] {
   const choice = params.tool_choice ?? 'auto';
   if (choice === 'none' || tools.length === 0) return [];
-  if (typeof choice === 'object' && choice.type === 'function') {
-    const named = tools.find((tool) => tool.function.name === choice.function.name);
+  if (typeof choice === 'object' && choice.function) {
+    const { name } = choice.function;
+    const named = tools.find((tool) => tool.function.name === name);
     if (named) return [named];
     throw new ParrotError(
       400,
@@ -57,7 +52,7 @@ function choose(
   return params.messages.at(-1)?.role === 'tool' ? [] : mentioned;
 }
 
-function isMentioned(tool: ChatCompletionFunctionTool, words: Words): boolean {
+function isMentioned(tool: Tool, words: Words): boolean {
   const properties = tool.function.parameters?.['properties'];
   const names = [tool.function.name, ...(isObject(properties) ? Object.keys(properties) : [])];
   return names.some(

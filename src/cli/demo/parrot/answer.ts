@@ -1,30 +1,24 @@
-import type {
-  ChatCompletion,
-  ChatCompletionChunk,
-  ChatCompletionCreateParams,
-} from 'openai/resources/chat/completions';
 import { instanceOf } from './json-schema.ts';
 import { MAX_OUTPUT_TOKENS, textOf } from './request.ts';
 import { speak } from './speech.ts';
 import { tokenize } from './tokens.ts';
-import { chooseToolCalls, type ToolCall } from './tools.ts';
+import { type ChosenCall, chooseToolCalls } from './tools.ts';
+import type { ChatRequest, Delta, FinishReason } from './wire.ts';
 import { plain, Words } from './words.ts';
-
-export type Delta = ChatCompletionChunk.Choice.Delta;
 
 /** One of the `n` answers to a request. */
 export interface Choice {
   /** Each is one token of usage, and one chunk of a stream. */
   readonly deltas: readonly Delta[];
-  readonly finishReason: ChatCompletion.Choice['finish_reason'];
+  readonly finishReason: FinishReason;
 }
 
 /** What the parrot will say, up to its last token, before it says the first. */
-export function answer(params: ChatCompletionCreateParams): Choice[] {
+export function answer(params: ChatRequest): Choice[] {
   return Array.from({ length: params.n ?? 1 }, (_, index) => choiceAt(params, index));
 }
 
-function choiceAt(params: ChatCompletionCreateParams, index: number): Choice {
+function choiceAt(params: ChatRequest, index: number): Choice {
   const user = params.messages.findLast((message) => message.role === 'user');
   const words = new Words(user ? textOf(user) : '');
   const calls = chooseToolCalls(params, words);
@@ -37,7 +31,7 @@ function choiceAt(params: ChatCompletionCreateParams, index: number): Choice {
   return { deltas, finishReason: calls.length > 0 ? 'tool_calls' : 'stop' };
 }
 
-function textFor(params: ChatCompletionCreateParams, words: Words, index: number): string {
+function textFor(params: ChatRequest, words: Words, index: number): string {
   const format = params.response_format;
   if (format?.type === 'json_schema') return JSON.stringify(instanceOf(format.json_schema.schema, words));
   if (format?.type !== 'json_object') return speak(params.messages, index);
@@ -47,7 +41,7 @@ function textFor(params: ChatCompletionCreateParams, words: Words, index: number
   });
 }
 
-function cutAtStop({ stop }: ChatCompletionCreateParams, text: string): string {
+function cutAtStop({ stop }: ChatRequest, text: string): string {
   const starts = [stop ?? []]
     .flat()
     .map((sequence) => (sequence === '' ? -1 : text.indexOf(sequence)))
@@ -60,7 +54,7 @@ function textDeltas(text: string): Delta[] {
 }
 
 /** The head of a call with its name, then its arguments token by token. */
-function callDeltas({ id, name, ...call }: ToolCall, index: number): Delta[] {
+function callDeltas({ id, name, ...call }: ChosenCall, index: number): Delta[] {
   return [
     { tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] },
     ...tokenize(call.arguments).map((piece) => ({ tool_calls: [{ index, function: { arguments: piece } }] })),

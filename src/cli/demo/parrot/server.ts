@@ -100,7 +100,7 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-/** Answers an error, unless the client has left: then nobody is there to hear it. */
+/** Answers an error, unless the client has disconnected. */
 function refuse(response: ServerResponse, error: unknown): void {
   if (response.headersSent || response.destroyed) return;
   const refusal =

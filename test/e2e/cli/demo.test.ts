@@ -5,17 +5,17 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { startParrot } from '../../../examples/parrot/server.ts';
-import { ENV, type Example, startExample } from '../../helpers/example.ts';
+import { startParrot } from '../../../src/cli/demo/parrot/server.ts';
+import { ENV, type Example, startDemo } from '../../helpers/example.ts';
 
 const run = promisify(execFile);
 
-describe('npm run demo', () => {
+describe('chat-completions-router demo', () => {
   let demo: Example;
   let openai: OpenAI;
 
   beforeAll(async () => {
-    demo = await startExample('express');
+    demo = await startDemo();
     openai = new OpenAI({ baseURL: demo.baseURL, apiKey: demo.apiKey, maxRetries: 0 });
   });
   afterAll(() => demo.stop());
@@ -26,7 +26,7 @@ describe('npm run demo', () => {
     expect(await openai.models.retrieve('demo/parrot')).toMatchObject({ context_window: 32_768 });
   });
 
-  it('says what is worth knowing, without colours where no terminal is', () => {
+  it('prints the credits and the models, without colours where no terminal is', () => {
     expect(demo.banner).toContain('$5.00');
     expect(demo.banner).toMatch(/demo\/parrot +0\.50 in · 1\.50 out/);
     expect(demo.banner).not.toContain('\u001b');
@@ -55,9 +55,9 @@ describe('npm run demo', () => {
     expect(after.used - before.used).toBe(cost);
   });
 
-  it('knows nobody without the key', async () => {
-    const stranger = new OpenAI({ baseURL: demo.baseURL, apiKey: 'sk-ccr-wrong', maxRetries: 0 });
-    await expect(stranger.models.list()).rejects.toMatchObject({ status: 401 });
+  it('refuses a wrong key', async () => {
+    const other = new OpenAI({ baseURL: demo.baseURL, apiKey: 'sk-ccr-wrong', maxRetries: 0 });
+    await expect(other.models.list()).rejects.toMatchObject({ status: 401 });
   });
 
   it.concurrent('prints a curl command that works', async ({ expect }) => {
@@ -76,25 +76,45 @@ describe('npm run demo', () => {
     expect(JSON.parse(stdout)).toMatchObject({ balance: expect.stringMatching(/^4\.99\d+$/) });
   });
 
-  it('finishes what it is saying on SIGTERM, and exits with 0', async () => {
-    const stream = await openai.chat.completions.create({
-      model: 'demo/parrot',
-      messages: [{ role: 'user', content: 'Good night' }],
-      stream: true,
-    });
-    const exit = once(demo.process, 'exit');
-    demo.process.kill('SIGTERM');
-    let finishReason: string | null | undefined;
-    for await (const { choices } of stream) finishReason = choices[0]?.finish_reason;
-    expect(finishReason).toBe('stop');
-    expect(await exit).toEqual([0, null]);
-  }, 15_000);
+  it('prints a request that a small balance limits, and one that it cannot pay', async () => {
+    const [first = '', clamp = '', tooMuch = ''] = commands(demo, 'curl -');
+    expect(first).toContain('"stream":true');
+    const limited = await run('sh', ['-c', clamp]);
+    const [, limit] = /^x-ccr-max-tokens: (\d+)\r?$/m.exec(limited.stdout) ?? [];
+    expect(limited.stdout).toMatch(/^HTTP\/1.1 200 OK/);
+    expect(limited.stdout).toContain(`"completion_tokens":${limit},`);
+    expect(limited.stdout).toContain('"finish_reason":"length"');
+
+    const refused = await run('sh', ['-c', tooMuch]);
+    expect(refused.stdout).toMatch(/^HTTP\/1.1 402 Payment Required/);
+    expect(refused.stdout).toContain('"code":"insufficient_credits"');
+  });
+
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'finishes running streams on %s, and exits with 0',
+    async (signal) => {
+      const demo = await startDemo();
+      const openai = new OpenAI({ baseURL: demo.baseURL, apiKey: demo.apiKey, maxRetries: 0 });
+      const stream = await openai.chat.completions.create({
+        model: 'demo/parrot',
+        messages: [{ role: 'user', content: 'Good night' }],
+        stream: true,
+      });
+      const exit = once(demo.process, 'exit');
+      demo.process.kill(signal);
+      let finishReason: string | null | undefined;
+      for await (const { choices } of stream) finishReason = choices[0]?.finish_reason;
+      expect(finishReason).toBe('stop');
+      expect(await exit).toEqual([0, null]);
+    },
+    15_000,
+  );
 });
 
 describe('the demo', () => {
   it('serves the models of UPSTREAM_BASE_URL, for free', async () => {
     const upstream = await startParrot({ chunkMs: 1 });
-    const demo = await startExample('express', {
+    const demo = await startDemo({
       UPSTREAM_BASE_URL: upstream.baseURL,
       UPSTREAM_API_KEY: 'secret',
     });
@@ -113,31 +133,53 @@ describe('the demo', () => {
   }, 15_000);
 
   it('serves the models of a provider whose key is set', async () => {
-    const demo = await startExample('express', { GROQ_API_KEY: 'a-key' });
+    const demo = await startDemo({ GROQ_API_KEY: 'a-key' });
     expect(demo.banner).toMatch(/groq\/llama-3\.3-70b-versatile +0\.59 in · 0\.79 out/);
     expect(await demo.stop()).toBe(0);
   }, 15_000);
 
-  it('says so when its port is taken, and exits with 1', async () => {
-    const other = createServer().listen(0);
+  it('serves the port that an option names, before that of the environment', async () => {
+    const demo = await startDemo({ PORT: 'abc' }, ['--port', '0']);
+    expect(demo.baseURL).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/);
+    expect(await demo.stop()).toBe(0);
+  }, 15_000);
+
+  it('names --port when its port is in use, and exits with 1', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const address = other.address();
-    const port = typeof address === 'object' ? address?.port : undefined;
-    const child = spawn(process.execPath, ['examples/express/server.ts'], {
-      env: { ...ENV, PORT: String(port) },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    const [complaints, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
-    expect(complaints).toContain(`Can't listen on port ${port}`);
-    expect(code).toBe(1);
+    const port = String(typeof address === 'object' ? address?.port : undefined);
+    const complaint = `chat-completions-router: port ${port} of 127.0.0.1 is in use; choose another with --port`;
+    expect(await failure({ PORT: port })).toEqual([1, expect.stringContaining(complaint)]);
+    expect(await failure({}, ['--port', port])).toEqual([1, expect.stringContaining(complaint)]);
     other.close();
   }, 15_000);
+
+  it.each([
+    [{ PORT: 'abc' }, [], 'PORT in the environment must be a port from 0 to 65535, got "abc"'],
+    [{}, ['--port', '99999'], '--port must be a port from 0 to 65535, got "99999"'],
+  ])('refuses %j and %j, and exits with 2', async (env, args, complaint) => {
+    expect(await failure(env, args)).toEqual([2, expect.stringContaining(complaint)]);
+  });
 });
+
+/** Exit code and stderr of a demo that can't start. */
+async function failure(env: NodeJS.ProcessEnv, args: readonly string[] = []): Promise<[unknown, string]> {
+  const child = spawn(process.execPath, ['dist/cli.js', 'demo', ...args], {
+    env: { ...ENV, ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const [complaints, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+  return [code, complaints];
+}
 
 /** One of the printed commands, from its first words to the empty line after it. */
 function command(demo: Example, beginning: string): string {
-  const start = demo.banner.indexOf(`\n${beginning}`);
-  return demo.banner.slice(start + 1, demo.banner.indexOf('\n\n', start));
+  return commands(demo, beginning)[0] ?? '';
+}
+
+function commands({ banner }: Example, beginning: string): string[] {
+  return banner.split('\n\n').filter((block) => block.startsWith(beginning));
 }
 
 async function usageOfOne(openai: OpenAI, stream: boolean): Promise<OpenAI.CompletionUsage> {

@@ -1,5 +1,5 @@
-import type { ChatCompletionMessageParam } from 'openai/resources/chat/completions';
 import { mediaOf, textOf } from './request.ts';
+import type { Message } from './wire.ts';
 import { plain } from './words.ts';
 
 const CRIES = ['Squawk!', 'Rraaark!', 'Ahoy!', 'Kraa, kraa!'];
@@ -27,7 +27,7 @@ const MAX_ECHO = 30;
  *
  * @param index - the choice, each of which begins and remarks in its own way
  */
-export function speak(messages: readonly ChatCompletionMessageParam[], index: number): string {
+export function speak(messages: readonly Message[], index: number): string {
   const last = messages.at(-1);
   if (last?.role === 'tool') return speakOfTools(messages, index);
 
@@ -58,13 +58,13 @@ export function speak(messages: readonly ChatCompletionMessageParam[], index: nu
 }
 
 /** What the tools answered to the parrot's last calls, each quoted. */
-function speakOfTools(messages: readonly ChatCompletionMessageParam[], index: number): string {
+function speakOfTools(messages: readonly Message[], index: number): string {
   const calls = messages.flatMap((message) => (message.role === 'assistant' && message.tool_calls) || []);
   const from = messages.findLastIndex((message) => message.role !== 'tool') + 1;
   const quotes = messages.slice(from).map((message) => {
-    const id = message.role === 'tool' ? message.tool_call_id : '';
+    const id = message.tool_call_id;
     const call = calls.find((each) => each.id === id);
-    const name = call?.type === 'function' ? call.function.name : 'The tool';
+    const name = call?.function.name ?? 'The tool';
     return `${name} tells me: ${textOf(message)}.`;
   });
   return [cry(quotes.length + index), ...quotes, 'I only repeat it, but I repeat it well.'].join(' ');
