@@ -47,7 +47,7 @@ export async function sendModel(
   const catalog = await catalogFor(id, services);
   const isServed = !caller.models || isAllowed(caller.models, id, catalog);
   const model = isServed ? catalog.get(id) : undefined;
-  if (!model) throw new ModelNotFoundError(endpoint.id, services.catalog.near(endpoint.id, caller.models));
+  if (!model) throw new ModelNotFoundError(id, catalog.near(id, caller.models));
   sendRecord(exchange, endpoint, model, services.markups.of(caller));
 }
 

@@ -17,7 +17,7 @@ import { PassThrough } from 'node:stream';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { notOneOf } from '../../../src/cli/commands/did-you-mean.ts';
+import { notOneOf } from '../../../src/platform/did-you-mean.ts';
 import { KNOWN_PROVIDERS } from '../../../src/cli/init/known-providers.ts';
 import { promptTerminal } from '../../../src/cli/init/prompts.ts';
 import { suggest } from '../../../src/cli/init/init.ts';
