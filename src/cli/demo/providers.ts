@@ -103,7 +103,8 @@ async function listModels(baseURL: string, timeoutMs: number, apiKey?: string): 
 
 async function fetchModels(baseURL: string, signal: AbortSignal, apiKey?: string): Promise<string[]> {
   const headers: Record<string, string> = apiKey ? { authorization: `Bearer ${apiKey}` } : {};
-  const response = await fetch(`${baseURL.replace(/\/+$/, '')}/models`, { headers, signal });
+  const url = baseURL.endsWith('/') ? `${baseURL}models` : `${baseURL}/models`;
+  const response = await fetch(url, { headers, signal });
   if (!response.ok) throw new Error(`status ${response.status}`);
   const list: unknown = await response.json();
   if (!isModelList(list)) throw new Error('no list of models');

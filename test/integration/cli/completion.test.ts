@@ -65,6 +65,6 @@ describe('completion', () => {
   it('of another shell is refused, with the nearest', async () => {
     const { code, stderr } = await run(['completion', 'bsh'], { folder });
     expect(code).toBe(2);
-    expect(stderr).toContain('SHELL must be one of bash, zsh, fish, got "bsh"; did you mean bash?');
+    expect(stderr).toContain('SHELL must be one of bash, zsh, fish, got "bsh"; did you mean "bash"?');
   });
 });

@@ -165,9 +165,12 @@ describe('a catalog', () => {
       { a: { ...MODEL, supportedParameters: [7] as unknown as string[] } },
     ],
     ['models["a"].aliases has " ": a model ID has', { a: { ...MODEL, aliases: [' '] } }],
-    ['models["b"].aliases: "a" already names "a"', { a: MODEL, b: { ...MODEL, aliases: ['a'] } }],
     [
-      'models["b"].aliases: "c" already names "a"',
+      `models["b"].aliases has "a", which is already a model's ID`,
+      { a: MODEL, b: { ...MODEL, aliases: ['a'] } },
+    ],
+    [
+      'models["b"].aliases has "c", which is already an alias of "a"',
       { a: { ...MODEL, aliases: ['c'] }, b: { ...MODEL, aliases: ['c'] } },
     ],
   ])('refuses what can’t be right: %s', (message, models) => {

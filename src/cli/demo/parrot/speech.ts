@@ -71,7 +71,7 @@ function speakOfTools(messages: readonly Message[], index: number): string {
 }
 
 function wordsWanted(text: string): number {
-  const number = /(\d+)\s+words/i.exec(text)?.[1];
+  const number = /(\d{1,6})\s{1,3}words/i.exec(text)?.[1];
   if (number) return Number(number);
   return /\b(long|longer|more|story|poem|essay|go on)\b/i.test(text) ? LONG_ANSWER : 0;
 }

@@ -13,7 +13,7 @@ export class Words {
 
   constructor(text: string) {
     this.text = text;
-    const quoted = [...text.matchAll(/"([^"]+)"|“([^”]+)”/g)].map((match) => match[1] ?? match[2] ?? '');
+    const quoted = [...text.matchAll(/"([^"]+)"|“([^“”]+)”/g)].map((match) => match[1] ?? match[2] ?? '');
     const names = text.match(/(?<=[^.!?\s]\s+)\p{Lu}[\p{L}'’-]+(?: \p{Lu}[\p{L}'’-]+)*/gu) ?? [];
     const taken = [...quoted, ...names];
     const longer = (plain(text).match(/\p{L}{4,}/gu) ?? []).filter(

@@ -104,7 +104,8 @@ export class Providers {
     if (name === 'vertex' && project !== undefined && location !== undefined) {
       return { variables: { project, location } };
     }
-    const address = text(base)?.replace(/\/+$/, '');
+    const given = text(base);
+    const address = given?.endsWith('/') ? given.slice(0, -1) : given;
     if (address === undefined) return query;
     return { baseURL: path !== '' && !address.endsWith(path) ? address + path : address, ...query };
   }
