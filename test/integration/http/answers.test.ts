@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
-import { completionBody, DONE, sleep, STREAM, USAGE_EVENT } from '../../helpers/provider.ts';
+import { completionBody, DONE, STREAM, USAGE_EVENT } from '../../helpers/provider.ts';
 
 describe('an answer of an odd kind', () => {
   let gateway: Gateway;
@@ -46,8 +46,7 @@ describe('an answer of an odd kind', () => {
   it('resets the connection where it is shorter than it said', async () => {
     gateway.provider.script = (response) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 });
-      response.write(completionBody());
-      void sleep(20).then(() => response.destroy());
+      response.write(completionBody(), () => response.destroy());
     };
     const asked = gateway.post(QUESTION).then((response) => response.text());
     await expect(asked).rejects.toThrow('terminated');

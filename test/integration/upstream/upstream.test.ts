@@ -224,10 +224,11 @@ describe('the four clocks', () => {
   });
 
   it('idle: a slow but living stream is left alone', async () => {
-    const gateway = await startGateway({ timeouts: { idleMs: 150 } });
+    const gateway = await startGateway({ timeouts: { idleMs: 1000 } });
     gateway.provider.script = async (response) => {
       beginStream(response);
-      for (let i = 0; i < 5; i++) {
+      // Longer than that altogether, and each pause far shorter.
+      for (let i = 0; i < 15; i++) {
         await sleep(80);
         response.write(': still here\n\n');
       }
