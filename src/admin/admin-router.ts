@@ -10,13 +10,8 @@ import { handleRequest } from './handle-request.ts';
 import { openApi } from './openapi.ts';
 import { type AdministeredRouter, type AdminRouterOptions, checkAdminOptions } from './options.ts';
 import { AdminRoutes } from './admin-routes.ts';
+import { endpoints } from './endpoints.ts';
 import { logError } from '../observability/hook-runner.ts';
-import { accountEndpoints } from './account-endpoints.ts';
-import { creditsEndpoints } from './credit-endpoints.ts';
-import type { Endpoint } from './endpoint.ts';
-import { keyEndpoints } from './key-endpoints.ts';
-import { runtimeStatusEndpoints } from './runtime-status.ts';
-import { usageEndpoints } from './usage-endpoints.ts';
 
 /** Mounts as the router itself does: `app.use('/admin', admin)`, `http.createServer(admin)`, `/fastify`, `/koa`, `/hono`, `/next`. */
 export interface AdminRouter extends NodeHandler {
@@ -83,12 +78,3 @@ function addressOf(request: object): string | undefined {
   const address = typeof ip === 'string' ? ip : socket?.remoteAddress;
   return typeof address === 'string' ? address : undefined;
 }
-
-/** Every operation of the admin API; the page and the OpenAPI document are routed separately. */
-export const endpoints: readonly Endpoint[] = [
-  ...accountEndpoints,
-  ...creditsEndpoints,
-  ...keyEndpoints,
-  ...usageEndpoints,
-  ...runtimeStatusEndpoints,
-];

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { endpoints } from '../../src/admin/admin-router.ts';
+import { endpoints } from '../../src/admin/endpoints.ts';
 import { AdminRoutes } from '../../src/admin/admin-routes.ts';
 import { findEndpoint } from '../../src/router/routes.ts';
 import { type Gateway, QUESTION, startGateway } from '../helpers/gateway.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 
+import { hostName } from '../../platform/host-name.ts';
 import type { LedgerEvent } from '../contract/events.ts';
 import { JournalCompaction } from './journal-compaction.ts';
 import type { LedgerStore } from '../contract/ledger-store.ts';
@@ -41,7 +41,7 @@ export class Maintenance {
   #isClosed = false;
   #isFailing = false;
   /** Host and process, so that an operator finds it; unique, because a process can have several routers. */
-  readonly #gateway = `${hostname()} pid ${process.pid} ${randomBytes(4).toString('hex')}`;
+  readonly #gateway = `${hostName() ?? 'unknown host'} pid ${process.pid} ${randomBytes(4).toString('hex')}`;
   #announced: Promise<boolean> = Promise.resolve(false);
 
   constructor(options: MaintenanceOptions) {

@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import * as fs from 'node:fs';
-import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+
+import { hostName } from '../../platform/host-name.ts';
 
 /** The folder that outboxes are in, with no more of a file system than they use. Everything but `sync` is done when it returns. */
 export interface OutboxFiles {
@@ -109,15 +110,13 @@ const SAME_PROCESS_MS = 60_000;
 
 /** The machine, and where on it process ids are counted by themselves, as in a container. What may not be asked is left out. */
 function machine(): string {
-  const told: string[] = [];
-  for (const ask of [hostname, () => fs.readlinkSync('/proc/self/ns/pid')]) {
-    try {
-      told.push(ask());
-    } catch {
-      // No such place, or Deno has no permission for it.
-    }
+  let namespace = '';
+  try {
+    namespace = fs.readlinkSync('/proc/self/ns/pid');
+  } catch {
+    // No such place, or Deno has no permission for it.
   }
-  return told.join(' ');
+  return `${hostName() ?? ''} ${namespace}`;
 }
 
 function newName(): string {

@@ -162,8 +162,8 @@ describe('the command', () => {
     ['too little', ['freeze'], 'ACCOUNT is missing\nUsage: chat-completions-router freeze ACCOUNT\n'],
     ['too much', ['freeze', 'acme', 'zeta'], 'unexpected argument "zeta"'],
     ['no config', ['serve'], 'no config in this folder: run npx chat-completions-router init\n'],
-    ['a value that is nearly one', ['serve', '--log', 'jsn'], 'got "jsn"; did you mean json?'],
-    ['a list with a value that is nearly one', ['usage', '--by', 'day,modle'], 'did you mean model?'],
+    ['a value that is nearly one', ['serve', '--log', 'jsn'], 'got "jsn"; did you mean "json"?'],
+    ['a list with a value that is nearly one', ['usage', '--by', 'day,modle'], 'did you mean "model"?'],
   ])('ends with 2 when it is given %s', async (_what, args, message) => {
     const { code, stderr } = await run(args);
     expect(code).toBe(2);

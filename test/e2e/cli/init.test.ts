@@ -137,7 +137,7 @@ describe('init', () => {
   it.each<[string, string[], string]>([
     ['an unknown app', ['--app', 'rails'], '--app must be one of standalone, node, express, next, fastify'],
     ['an unknown provider', ['--providers', 'openai,acme'], 'got "acme"'],
-    ['a provider that is nearly one', ['--providers', 'opnai'], 'did you mean openai?'],
+    ['a provider that is nearly one', ['--providers', 'opnai'], 'did you mean "openai"?'],
     ['a base URL with a gap', ['--providers', 'azure'], 'azure requires --variables azure.resource=…'],
     [
       'a variable that no provider has',
@@ -296,8 +296,8 @@ describe('the questions of init', () => {
       variables: { azure: { resource: 'contoso' } },
       store: 'redis://host',
     });
-    expect(all).toContain('got "expres"; did you mean express?\n');
-    expect(all).toContain('got "opnai"; did you mean openai?\n');
+    expect(all).toContain('got "expres"; did you mean "express"?\n');
+    expect(all).toContain('got "opnai"; did you mean "openai"?\n');
     expect(all).toContain('azure: which resource? [contoso] ');
     expect(all).toContain('  store must be redis://HOST');
   });

@@ -26,6 +26,9 @@ const RUN_BY: Readonly<Record<string, string>> = {
   'docs/clients.md java': 'test/e2e/languages/shown-program.ts',
   'docs/clients.md js': 'test/e2e/clients/docs.test.ts',
   'docs/clients.md python': 'test/e2e/languages/shown-program.ts',
+  'docs/reverse-proxies.md caddy': 'test/e2e/proxies/proxies.test.ts',
+  'docs/reverse-proxies.md haproxy': 'test/e2e/proxies/proxies.test.ts',
+  'docs/reverse-proxies.md nginx': 'test/e2e/proxies/proxies.test.ts',
   'docs/clients.md rust': 'test/e2e/languages/shown-program.ts',
 };
 
@@ -163,7 +166,9 @@ describe.each(inLanguages(...SHELL).map((block) => [place(block), block] as cons
 
     it('are commands and options that the CLI has', async () => {
       for (const words of callsOf('npx chat-completions-router', script)) {
-        const options = words.filter((word) => word.startsWith('--')).map((word) => word.split('=')[0] ?? '');
+        const options = words
+          .filter((word) => word.startsWith('--') && word !== '--help')
+          .map((word) => word.split('=')[0] ?? '');
         const help = await helpOf(words.filter((word) => !word.startsWith('-')));
         for (const option of options)
           expect(help, words.join(' ')).toMatch(new RegExp(`^ *${option}(?![\\w-])`, 'm'));

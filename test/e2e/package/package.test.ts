@@ -155,7 +155,15 @@ describe('the packed package', () => {
         imported.set(name, [...(imported.get(name) ?? []), file]);
       }
     }
-    const peers = ['@opentelemetry/api', '@pydantic/genai-prices', 'fast-check', 'next', 'openai', 'vitest'];
+    const peers = [
+      '@opentelemetry/api',
+      '@pydantic/genai-prices',
+      'fast-check',
+      'next',
+      'openai',
+      'vitest',
+      'yaml',
+    ];
     expect([...imported.keys()].sort()).toEqual([...Object.keys(dependencies), ...peers].sort());
     const telemetry = imported.get('@opentelemetry/api') ?? [];
     expect(telemetry.filter((file) => !file.startsWith('observability/opentelemetry/'))).toEqual([]);
@@ -180,6 +188,7 @@ describe('the packed package', () => {
       next: '*',
       openai: '*',
       vitest: '*',
+      yaml: '*',
     });
     for (const peer of Object.keys(peerDependencies)) {
       expect(peerDependenciesMeta[peer]).toEqual({ optional: true });

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 import { describe, expect, it } from 'vitest';
 
-import { endpoints } from '../../../src/admin/admin-router.ts';
+import { endpoints } from '../../../src/admin/endpoints.ts';
 import { OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
 
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 
-import { endpoints } from '../../../src/admin/admin-router.ts';
+import { endpoints } from '../../../src/admin/endpoints.ts';
 import { type AdminDoor, startAdmin } from '../../helpers/admin.ts';
 import { QUESTION, startGateway } from '../../helpers/gateway.ts';
 

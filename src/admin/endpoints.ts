@@ -1,0 +1,15 @@
+import { accountEndpoints } from './account-endpoints.ts';
+import { creditsEndpoints } from './credit-endpoints.ts';
+import type { Endpoint } from './endpoint.ts';
+import { keyEndpoints } from './key-endpoints.ts';
+import { runtimeStatusEndpoints } from './runtime-status.ts';
+import { usageEndpoints } from './usage-endpoints.ts';
+
+/** Every operation of the admin API; the page and the OpenAPI document are routed separately. */
+export const endpoints: readonly Endpoint[] = [
+  ...accountEndpoints,
+  ...creditsEndpoints,
+  ...keyEndpoints,
+  ...usageEndpoints,
+  ...runtimeStatusEndpoints,
+];
