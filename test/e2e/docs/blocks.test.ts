@@ -26,9 +26,9 @@ const RUN_BY: Readonly<Record<string, string>> = {
   'docs/clients.md java': 'test/e2e/languages/shown-program.ts',
   'docs/clients.md js': 'test/e2e/clients/docs.test.ts',
   'docs/clients.md python': 'test/e2e/languages/shown-program.ts',
-  'docs/reverse-proxies.md caddy': 'test/e2e/proxies/proxies.test.ts',
-  'docs/reverse-proxies.md haproxy': 'test/e2e/proxies/proxies.test.ts',
-  'docs/reverse-proxies.md nginx': 'test/e2e/proxies/proxies.test.ts',
+  'docs/reverse-proxies.md caddy': 'test/helpers/reverse-proxy.ts',
+  'docs/reverse-proxies.md haproxy': 'test/helpers/reverse-proxy.ts',
+  'docs/reverse-proxies.md nginx': 'test/helpers/reverse-proxy.ts',
   'docs/clients.md rust': 'test/e2e/languages/shown-program.ts',
 };
 
