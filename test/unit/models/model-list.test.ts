@@ -3,18 +3,19 @@ import { describe, expect, it } from 'vitest';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
 import type { ModelList } from '../../../src/catalog/model-list.ts';
 import { parseModelQuery } from '../../../src/catalog/model-query.ts';
-import type { ChatCompletionsRouterOptions, ModelOptions } from '../../../src/index.ts';
+import type { ChatCompletionsRouterOptions, ModelCatalog, ModelOptions } from '../../../src/index.ts';
 import { ModelPatterns } from '../../../src/options/model-patterns.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 
 const WHOLE_LIST = parseModelQuery(new URLSearchParams());
 const FREE = { targets: ['loopback/x'], pricing: 'free' } as const;
 
-function listOf(models: Readonly<Record<string, ModelOptions>>): ModelList {
+function listOf(models: Readonly<Record<string, ModelOptions>>, modelInfo?: ModelCatalog): ModelList {
   const options: ChatCompletionsRouterOptions = {
     store: 'memory:',
     providers: { loopback: { baseURL: 'http://127.0.0.1:1/v1', apiKey: 'sk' } },
     models,
+    ...(modelInfo && { modelInfo }),
   };
   return createCatalog(options, resolveSettings(options)).list();
 }
@@ -54,6 +55,14 @@ describe('the list of models', () => {
 });
 
 describe('what a record says', () => {
+  it('is the default where a catalog leaves a member undefined', async () => {
+    const found: object = { name: undefined, created: undefined, ownedBy: undefined, description: 'Known.' };
+    const list = listOf({ 'acme/a': FREE }, { find: () => found });
+    expect(await list.records(undefined)).toMatchObject([
+      { name: 'acme/a', created: 0, owned_by: 'acme', description: 'Known.' },
+    ]);
+  });
+
   it.each<[string, object]>([
     ['name must be a string, got 7', { name: 7 }],
     ['created must be Unix seconds, got "2025"', { created: '2025' }],
