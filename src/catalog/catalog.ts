@@ -6,7 +6,6 @@ import type { ModelPatterns } from '../options/model-patterns.ts';
 import { assertObject, type Settings, optionError } from '../options/resolve-options.ts';
 import { didYouMean } from '../platform/did-you-mean.ts';
 import { isShutDown, type Target, type Model } from './model.ts';
-import { withAccountMarkup } from './request-prices.ts';
 import { ModelList } from './model-list.ts';
 import { isSameProvider, resolveProvider } from './resolve-provider.ts';
 import type { Provider } from './provider.ts';
@@ -97,8 +96,10 @@ export class Catalog {
     }
     let list = this.#lists.get(markup);
     if (!list) {
-      const listed = this.#models.filter((model) => !isShutDown(model, now));
-      list = new ModelList(listed.map((model) => withAccountMarkup(model, markup)));
+      list = new ModelList(
+        this.#models.filter((model) => !isShutDown(model, now)),
+        markup,
+      );
       this.#lists.set(markup, list);
     }
     return list;

@@ -1,5 +1,6 @@
 import { dayOf } from '../ledger/contract/usage.ts';
-import { type Price, type Rates, usdPerCall, usdPerToken } from '../metering/price.ts';
+import type { MarkupTerms } from '../metering/markup.ts';
+import { type Price, type Rates, usdPerCall, usdPerToken, withMarkup } from '../metering/price.ts';
 import type { RecordInfo, Model } from './model.ts';
 
 /**
@@ -68,14 +69,14 @@ export interface PriceTier {
   readonly max?: number;
 }
 
-/** Serialises the record of a model. */
-export function recordOf(model: Model): Buffer {
-  return Buffer.from(JSON.stringify(modelRecord(model)));
+/** Serialises the record of a model at a caller's markup. */
+export function recordOf(model: Model, markup: MarkupTerms): Buffer {
+  return Buffer.from(JSON.stringify(modelRecord(model, markup)));
 }
 
 /** Each group names the clients that read it. */
-function modelRecord(model: Model): ModelRecord {
-  const { info, price } = model;
+function modelRecord(model: Model, markup: MarkupTerms): ModelRecord {
+  const { info } = model;
   const contextWindow = model.contextWindow ?? info.contextWindow;
   const maxOutputTokens = model.maxOutputTokens ?? info.maxOutputTokens;
   return {
@@ -100,7 +101,7 @@ function modelRecord(model: Model): ModelRecord {
       max_tokens: maxOutputTokens,
       max_completion_tokens: maxOutputTokens,
     }),
-    pricing: pricingRecord(price),
+    pricing: pricingRecord(withMarkup(model.price, markup)),
     // OpenRouter's clients (@openrouter/sdk, Zed, Roo Code).
     canonical_slug: model.id,
     architecture: architectureOf(info),

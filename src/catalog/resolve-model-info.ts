@@ -1,6 +1,7 @@
 import type { ModelInfo, ReasoningInfo } from '../options/model-info.ts';
 import type { ModelCatalogEntry } from '../options/model-options.ts';
 import { assertObject, optionError } from '../options/resolve-options.ts';
+import { defined } from './defined.ts';
 import type { RecordInfo } from './model.ts';
 
 /** A check of each member. */
@@ -44,7 +45,7 @@ export function resolveModelInfo(
     name: id,
     created: 0,
     ownedBy: id.includes('/') ? id.slice(0, id.indexOf('/')) : 'system',
-    ...known,
+    ...(known && defined(known)),
     ...own,
   };
 }

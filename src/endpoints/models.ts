@@ -1,15 +1,14 @@
 import type { Model } from '../catalog/model.ts';
-import { tagged, WHOLE_LIST } from '../catalog/model-list.ts';
+import { tagged } from '../catalog/model-list.ts';
 import { parseModelQuery } from '../catalog/model-query.ts';
 import { type ModelRecord, recordOf } from '../catalog/model-record.ts';
 import { assertServed, isAllowed } from '../catalog/model-selection.ts';
-import { withAccountMarkup } from '../catalog/request-prices.ts';
 import { ModelNotFoundError } from '../errors/model-errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { sendTagged } from '../http/respond.ts';
 import { queryOf } from '../http/url.ts';
 import type { Caller } from '../keys/caller.ts';
-import type { MarkupTerms } from '../metering/markup.ts';
+import { type MarkupTerms, NO_MARKUP } from '../metering/markup.ts';
 import { catalogFor, type ChatCompletionServices } from './chat-completions.ts';
 
 type ModelServices = Pick<ChatCompletionServices, 'settings' | 'catalog' | 'discovery' | 'markups'>;
@@ -30,7 +29,7 @@ export async function sendModels(exchange: Exchange, caller: Caller, services: M
   const query = parseModelQuery(queryOf(exchange.url));
   await services.discovery.pending;
   const list = services.catalog.list(services.markups.of(caller));
-  sendTagged(exchange, list.page(query, caller.models));
+  await sendTagged(exchange, await list.page(query, caller.models));
 }
 
 /** `GET /models/{id}`: the record at the caller's prices.
@@ -48,7 +47,7 @@ export async function sendModel(
   const isServed = !caller.models || isAllowed(caller.models, id, catalog);
   const model = isServed ? catalog.get(id) : undefined;
   if (!model) throw new ModelNotFoundError(id, catalog.near(id, caller.models));
-  sendRecord(exchange, endpoint, model, services.markups.of(caller));
+  await sendRecord(exchange, endpoint, model, services.markups.of(caller) ?? NO_MARKUP);
 }
 
 /** Both of them for a request without a key: the models that the option `publicModels` names, at the router's prices.
@@ -67,7 +66,7 @@ export async function sendPublicModels(
   if (endpoint.name === 'models') {
     const query = parseModelQuery(queryOf(exchange.url));
     await services.discovery.pending;
-    sendTagged(exchange, services.catalog.list().page(query, publicModels));
+    await sendTagged(exchange, await services.catalog.list().page(query, publicModels));
     return;
   }
   await services.discovery.pending;
@@ -75,7 +74,7 @@ export async function sendPublicModels(
   const isShown = model && publicModels && [model.id, ...model.aliases].some((id) => publicModels.allows(id));
   if (!isShown)
     throw new ModelNotFoundError(endpoint.id, services.catalog.near(endpoint.id, publicModels || undefined));
-  sendRecord(exchange, endpoint, model, undefined);
+  await sendRecord(exchange, endpoint, model, NO_MARKUP);
 }
 
 /** The records of `GET /models` for the host's own pages; without a caller, all at the router's prices. */
@@ -85,21 +84,19 @@ export async function listModels(
 ): Promise<ModelRecord[]> {
   await services.discovery.pending;
   const list = services.catalog.list(caller && services.markups.of(caller));
-  const { body } = list.page(WHOLE_LIST, caller?.models);
-  const parsed: { readonly data: ModelRecord[] } = JSON.parse(body.toString());
-  return parsed.data;
+  return await list.records(caller?.models);
 }
 
-function sendRecord(
+async function sendRecord(
   exchange: Exchange,
   { inData }: ModelEndpoint,
   model: Model,
-  markup: MarkupTerms | undefined,
-): void {
+  markup: MarkupTerms,
+): Promise<void> {
   assertServed(model);
-  const record = recordOf(markup ? withAccountMarkup(model, markup) : model);
+  const record = recordOf(model, markup);
   const body = inData ? Buffer.concat([DATA_HEAD, record, DATA_TAIL]) : record;
-  sendTagged(exchange, tagged(body), model.deprecation?.headers);
+  await sendTagged(exchange, tagged(body), model.deprecation?.headers);
 }
 
 const DATA_HEAD = Buffer.from('{"data":');

@@ -1,5 +1,6 @@
+import { nextTurn } from '../async/slices.ts';
 import { InternalError, RouterError } from '../errors/router-error.ts';
-import type { Exchange } from './exchange.ts';
+import type { ClientResponse, Exchange } from './exchange.ts';
 
 /** Sends JSON that is already serialised. */
 export function sendJson(
@@ -8,24 +9,46 @@ export function sendJson(
   body: Buffer,
   headers?: Readonly<Record<string, string>>,
 ): void {
-  exchange.response.writeHead(status, {
-    'content-type': 'application/json',
-    'content-length': String(body.length),
-    'x-request-id': exchange.id,
-    ...exchange.corsHeaders,
-    ...exchange.rateLimitHeaders,
-    ...headers,
-  });
+  writeHead(exchange, status, body.length, headers);
   exchange.response.end(body);
 }
 
-/** Sends JSON that the client may keep and ask for again by its ETag: a 304 if it has these bytes. */
-export function sendTagged(
-  exchange: Exchange,
-  { body, etag }: { readonly body: Buffer; readonly etag: string },
-  headers?: Readonly<Record<string, string>>,
+function writeHead(
+  { id, response, corsHeaders, rateLimitHeaders }: Exchange,
+  status: number,
+  length: number,
+  headers: Readonly<Record<string, string>> | undefined,
 ): void {
-  const { corsHeaders } = exchange;
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': String(length),
+    'x-request-id': id,
+    ...corsHeaders,
+    ...rateLimitHeaders,
+    ...headers,
+  });
+}
+
+/** JSON with its strong ETag. */
+export interface TaggedBody {
+  readonly etag: string;
+  /** In bytes. */
+  readonly length: number;
+  /** At least one, each made when it is sent. */
+  readonly pieces: () => Iterable<Buffer>;
+}
+
+/** Sends JSON that the client may keep and ask for again by its ETag: a 304 if it has these bytes.
+ *
+ * Resolves once all pieces were written, each in another turn of the event loop and only while the client reads, or once
+ * the client has left.
+ */
+export async function sendTagged(
+  exchange: Exchange,
+  { etag, length, pieces }: TaggedBody,
+  headers?: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { corsHeaders, response } = exchange;
   const validators = {
     etag,
     // Each caller has its own list: no shared cache may keep it.
@@ -33,12 +56,40 @@ export function sendTagged(
     vary: corsHeaders?.['vary'] === undefined ? 'authorization' : `${corsHeaders['vary']}, authorization`,
     ...headers,
   };
-  if (!matchesTag(exchange.headers['if-none-match'], etag)) {
-    sendJson(exchange, 200, body, validators);
+  if (matchesTag(exchange.headers['if-none-match'], etag)) {
+    response.writeHead(304, { 'x-request-id': exchange.id, ...corsHeaders, ...validators });
+    response.end();
     return;
   }
-  exchange.response.writeHead(304, { 'x-request-id': exchange.id, ...corsHeaders, ...validators });
-  exchange.response.end();
+  writeHead(exchange, 200, length, validators);
+  if (exchange.method === 'HEAD') response.end();
+  else await writePieces(response, pieces());
+}
+
+async function writePieces(response: ClientResponse, pieces: Iterable<Buffer>): Promise<void> {
+  let last: Buffer | undefined;
+  for (const piece of pieces) {
+    if (last) {
+      if (!response.write(last)) await drained(response);
+      await nextTurn();
+    }
+    if (response.destroyed) return;
+    last = piece;
+  }
+  response.end(last);
+}
+
+/** Resolves once the client reads again, or has left. */
+function drained(response: ClientResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      response.off('drain', done);
+      response.off('close', done);
+      resolve();
+    };
+    response.on('drain', done);
+    response.on('close', done);
+  });
 }
 
 /** By weak comparison, as a proxy that compresses the answer makes its ETag weak (RFC 9110, 13.1.2). */
