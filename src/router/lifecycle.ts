@@ -34,16 +34,20 @@ export class RouterLifecycle {
     this.#services.discovery.start();
   }
 
-  /** @throws {Error} with the reason why the store can't be used, or the option whose function returns no API key */
+  /**
+   * A function that returns no API key is an error of `onError`.
+   *
+   * @throws {Error} with the reason why the store can't be used
+   */
   async ready(requestId: string): Promise<void> {
-    const { store, storeName, clock, discovery, catalog } = this.#services;
+    const { store, storeName, clock, discovery, catalog, hooks } = this.#services;
     try {
       await store.ready();
       clock.sync(await fetchStoreTime(store, requestId));
     } catch (error) {
       throw storeError(error, storeName);
     }
-    await this.#keys.check(catalog.providers.values());
+    await this.#keys.check(catalog.providers.values(), (error) => hooks.onError(error));
     this.start();
     await discovery.pending;
   }

@@ -67,7 +67,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   /**
    * Resolves once the store can be used and providers with model discovery were asked for their models. Rejects with
    * an Error that gives the reason, e.g. that Redis can't be reached, is too old, or may evict keys. Without this call the
-   * first request finds out. A provider that can't list its models delays nothing; `onError` gets its error.
+   * first request finds out. A provider that can't list its models delays nothing; `onError` gets its error, and that of an `apiKey` function that
+   * returns no key.
    */
   ready(): Promise<void>;
   /**

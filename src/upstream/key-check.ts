@@ -8,28 +8,32 @@ export class KeyCheck {
   /**
    * Asks each function once: a provider whose functions returned keys is not asked again.
    *
-   * @throws {Error} that names the option
+   * @param onError - is called with an error that names the option; the other providers can still be used
    */
-  async check(providers: Iterable<Provider>): Promise<void> {
+  async check(providers: Iterable<Provider>, onError: (error: Error) => void): Promise<void> {
     for (const provider of providers) {
       if (this.#passed.has(provider)) continue;
+      let isMissing = false;
       const { apiKeys, name } = provider;
       for (const [i, source] of apiKeys.entries()) {
         if (typeof source === 'string') continue;
         const option = `providers[${JSON.stringify(name)}].apiKey${apiKeys.length > 1 ? `s[${i}]` : ''}`;
-        await this.#ask(new PooledKey(provider, source, option), option);
+        const missing = await this.#ask(new PooledKey(provider, source, option), option);
+        if (missing) onError(missing);
+        isMissing ||= missing !== undefined;
       }
-      this.#passed.add(provider);
+      if (!isMissing) this.#passed.add(provider);
     }
   }
 
-  async #ask(key: PooledKey, option: string): Promise<void> {
+  async #ask(key: PooledKey, option: string): Promise<Error | undefined> {
     try {
       await key.read();
+      return undefined;
     } catch (error) {
       const { cause } = error instanceof Error ? error : {};
       const reason = cause instanceof Error ? `: ${cause.message}` : '';
-      throw new Error(`${option} returned no API key${reason}`, { cause: error });
+      return new Error(`${option} returned no API key${reason}`, { cause: error });
     }
   }
 }
