@@ -26,10 +26,10 @@ const RUN_BY: Readonly<Record<string, string>> = {
   'docs/clients.md java': 'test/e2e/languages/shown-program.ts',
   'docs/clients.md js': 'test/e2e/clients/docs.test.ts',
   'docs/clients.md python': 'test/e2e/languages/shown-program.ts',
+  'docs/clients.md rust': 'test/e2e/languages/shown-program.ts',
   'docs/reverse-proxies.md caddy': 'test/helpers/reverse-proxy.ts',
   'docs/reverse-proxies.md haproxy': 'test/helpers/reverse-proxy.ts',
   'docs/reverse-proxies.md nginx': 'test/helpers/reverse-proxy.ts',
-  'docs/clients.md rust': 'test/e2e/languages/shown-program.ts',
 };
 
 /** Output and diagrams. */
@@ -166,12 +166,13 @@ describe.each(inLanguages(...SHELL).map((block) => [place(block), block] as cons
 
     it('are commands and options that the CLI has', async () => {
       for (const words of callsOf('npx chat-completions-router', script)) {
-        const options = words
-          .filter((word) => word.startsWith('--') && word !== '--help')
-          .map((word) => word.split('=')[0] ?? '');
-        const help = await helpOf(words.filter((word) => !word.startsWith('-')));
+        const options = words.filter((word) => word.startsWith('--')).map((word) => word.split('=')[0] ?? '');
+        const command = words.filter((word) => !word.startsWith('-'));
+        const help = await helpOf(command);
+        // Without a command, the help has its two options in a sentence.
+        const before = command.length === 0 ? '(?<![\\w-])' : '^ *';
         for (const option of options)
-          expect(help, words.join(' ')).toMatch(new RegExp(`^ *${option}(?![\\w-])`, 'm'));
+          expect(help, words.join(' ')).toMatch(new RegExp(`${before}${option}(?![\\w-])`, 'm'));
       }
     });
   },
