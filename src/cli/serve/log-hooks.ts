@@ -14,7 +14,7 @@ export function logHooks(log: Log): Hooks {
     onError: (error, { requestId }) => {
       const { code, provider, model, attempt }: Partial<RouterError> =
         error instanceof RouterError ? error : {};
-      const cause = error.cause instanceof Error ? error.cause.message : undefined;
+      const cause = messagesOf(error.cause);
       // Only an unexpected error needs its stack.
       const stack = code === undefined || code === 'internal_error' ? error.stack : undefined;
       log('error', 'error', {
@@ -35,4 +35,11 @@ export function logHooks(log: Log): Hooks {
       log(type === 'target_ejected' ? 'warn' : 'info', type, change);
     },
   };
+}
+
+/** The messages of a cause and of its own causes: the last one is often the only one that says what to repair. */
+function messagesOf(cause: unknown): string | undefined {
+  const messages: string[] = [];
+  for (let next = cause; next instanceof Error; next = next.cause) messages.push(next.message);
+  return messages.length > 0 ? messages.join(': ') : undefined;
 }

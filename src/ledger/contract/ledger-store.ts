@@ -118,7 +118,7 @@ export class StoreUnavailableError extends Error {
     applied: 'no' | 'unknown',
     options?: ErrorOptions,
     message: string = applied === 'no'
-      ? 'The credit store refused the command'
+      ? 'The credit store did not apply the command'
       : 'The credit store did not answer',
   ) {
     super(message, options);

@@ -174,7 +174,7 @@ describe('the command', () => {
     const { code, stderr } = await run(['verify', '--store', 'redis://127.0.0.1:1']);
     expect(code).toBe(1);
     expect(stderr).toBe(
-      'chat-completions-router: The credit store refused the command: connect ECONNREFUSED 127.0.0.1:1\n',
+      'chat-completions-router: The credit store did not apply the command: connect ECONNREFUSED 127.0.0.1:1\n',
     );
   });
 

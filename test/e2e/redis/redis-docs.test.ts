@@ -12,11 +12,16 @@ import { type RedisServer, startRedis, startRedisWithConfig } from '../../helper
 
 const PAGE = readFileSync(new URL('../../../docs/redis.md', import.meta.url), 'utf8');
 const CONFIG = confBlock('redis.conf');
-const ACL = confBlock('users.acl');
+const ACL = confBlock('users.conf');
 /** The rules of the documented user; for keys of any prefix, as the tests have theirs. */
 const RULES = /^user router (.*)$/m.exec(ACL)?.[1]?.replace('~ccr:*', '~*ccr:*') ?? '';
 /** The row of the table that says what a cluster needs beside. */
 const [, CLUSTER_RULES = ''] = /^\| `([^`]*)` +\| Redis Cluster/m.exec(PAGE) ?? [];
+
+/** An order for accounts, which a store lists in any. */
+function byAccount(a: { account: string }, b: { account: string }): number {
+  return a.account < b.account ? -1 : 1;
+}
 
 function confBlock(name: string): string {
   const [, block] = new RegExp(`^\`\`\`conf\\n(# ${name}\\n.*?)^\`\`\``, 'ms').exec(PAGE) ?? [];
@@ -28,7 +33,7 @@ describe('docs/redis.md', () => {
   it('has settings with which a server is fit to store money, and durable', async () => {
     const primary = await startRedisWithConfig((directory) => {
       const file = join(directory, 'redis.conf');
-      writeFileSync(file, CONFIG);
+      writeFileSync(file, CONFIG.replaceAll('# min-replicas', 'min-replicas'));
       return [file, '--repl-diskless-sync-delay', '0'];
     });
     onTestFinished(() => primary.stop());
@@ -46,23 +51,36 @@ describe('docs/redis.md', () => {
     expect(await store.grant({ account: 'acme', id: 'g1', amount: 1n })).toMatchObject({ durable: true });
   });
 
-  it('has a file of users that a server takes, and in which no other user may do anything', async () => {
+  it('has users with whom a server keeps its credits, and without whom nothing is allowed', async () => {
     const server = await startRedisWithConfig((directory) => {
-      const file = join(directory, 'users.acl');
-      writeFileSync(file, ACL.replace(/^#.*\n/, ''));
-      return ['--aclfile', file];
+      const file = join(directory, 'redis.conf');
+      writeFileSync(file, CONFIG + ACL);
+      return [file];
     });
     onTestFinished(() => server.stop());
-    const store = new RedisStore(`redis://router:PASSWORD@127.0.0.1:${server.port}`);
+    const url = `redis://router:PASSWORD@127.0.0.1:${server.port}`;
+    const store = new RedisStore(url);
     onTestFinished(() => store.close());
     await store.ready();
     await story(store);
-    for await (const { findings } of verifyLedger(store)) expect(findings).toEqual([]);
+    const accounts = async (of: RedisStore) => (await Array.fromAsync(verifyLedger(of))).toSorted(byAccount);
+    const before = await accounts(store);
+    expect(before.length).toBeGreaterThan(0);
+    expect(before.flatMap(({ findings }) => findings)).toEqual([]);
+
+    await server.restart();
+    const later = new RedisStore(url);
+    onTestFinished(() => later.close());
+    expect(await accounts(later)).toEqual(before);
+
     const nameless = new RedisStore(server.url);
     onTestFinished(() => nameless.close());
     await expect(nameless.balance('acme')).rejects.toMatchObject({
       cause: { message: expect.stringContaining('NOAUTH') as string },
     });
+    const admin = new Redis({ port: server.port, username: 'admin', password: 'ADMIN_PASSWORD' });
+    onTestFinished(() => admin.disconnect());
+    expect(await admin.config('GET', 'appendonly')).toEqual(['appendonly', 'yes']);
   });
 
   it('has what the user needs in a cluster', async () => {

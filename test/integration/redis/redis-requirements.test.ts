@@ -125,6 +125,16 @@ describe('ready() of a RedisStore', () => {
     });
   });
 
+  it('rejects where its user may not say which gateways run, as migrate asks', async () => {
+    const rules = ['on', '>right', '~*', '+@all', '-zremrangebyscore'];
+    await redis.call('ACL', 'SETUSER', 'carol', ...rules);
+    const store = new RedisStore(`redis://carol:right@127.0.0.1:${server.port}`);
+    onTestFinished(() => store.close());
+    await expect(store.ready()).rejects.toMatchObject({
+      cause: { message: expect.stringContaining("can't run this command") },
+    });
+  });
+
   it('leaves nothing behind, also where there are accounts', async () => {
     const store = openStore();
     for (const account of ['acme', 'missing']) await store.grant({ account, id: 'g1', amount: 5n });

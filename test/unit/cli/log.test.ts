@@ -2,6 +2,7 @@ import { PassThrough } from 'node:stream';
 
 import { describe, expect, it } from 'vitest';
 
+import { logHooks } from '../../../src/cli/serve/log-hooks.ts';
 import { createLog } from '../../../src/cli/serve/log.ts';
 
 /** What the text log writes for an event. */
@@ -51,5 +52,20 @@ describe('the text log', () => {
 
   it('has all fields of any other event', () => {
     expect(logged('closing', { signal: 'SIGTERM' })).toBe('19:50:40 closing signal=SIGTERM\n');
+  });
+});
+
+describe('the log of errors', () => {
+  it('has the whole chain of causes', () => {
+    const lines: unknown[] = [];
+    const { onError } = logHooks((_level, _event, fields) => lines.push(fields?.['cause']));
+    const refused = new Error('connect ECONNREFUSED 127.0.0.1:6379');
+    const unavailable = new Error('The credit store did not apply the command', { cause: refused });
+    void onError?.(new Error('Ledger maintenance failed', { cause: unavailable }), {});
+    void onError?.(new Error('without a cause'), {});
+    expect(lines).toEqual([
+      'The credit store did not apply the command: connect ECONNREFUSED 127.0.0.1:6379',
+      undefined,
+    ]);
   });
 });

@@ -194,6 +194,7 @@ export class RedisStore implements LedgerStore {
     await this.extend({ account, requestId, hold: 0n, leaseMs, checkpoint: 0n });
     await this.void({ account, requestId });
     await this.balance(account);
+    await this.announceGateway(account, 0);
   }
 
   onConnectionLost(listener: () => void): void {
