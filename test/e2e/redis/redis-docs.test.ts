@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
-import { RedisStore, verifyLedger } from '../../../src/index.ts';
+import { type AccountVerification, RedisStore, verifyLedger } from '../../../src/index.ts';
 import { describeLedgerStore } from '../../contracts/index.ts';
 import { startCluster } from '../../helpers/redis-cluster.ts';
 import { namespace, story } from '../../helpers/redis-ledger.ts';
@@ -63,7 +63,11 @@ describe('docs/redis.md', () => {
     onTestFinished(() => store.close());
     await store.ready();
     await story(store);
-    const accounts = async (of: RedisStore) => (await Array.fromAsync(verifyLedger(of))).toSorted(byAccount);
+    const accounts = async (of: RedisStore): Promise<AccountVerification[]> => {
+      const found: AccountVerification[] = [];
+      for await (const account of verifyLedger(of)) found.push(account);
+      return found.toSorted(byAccount);
+    };
     const before = await accounts(store);
     expect(before.length).toBeGreaterThan(0);
     expect(before.flatMap(({ findings }) => findings)).toEqual([]);

@@ -1,8 +1,8 @@
 /** A picture of the usage page, over a ledger of 60 days that a fixed seed made. */
-import { createChatCompletionsRouter, MemoryStore } from '../src/index.ts';
-import { RequestIds } from '../src/ledger/contract/request-ids.ts';
-import { launchChromium } from '../test/e2e/helpers/chromium.ts';
-import { OPERATOR_TOKEN, startAdmin } from '../test/helpers/admin.ts';
+import { createChatCompletionsRouter, MemoryStore } from '../../../src/index.ts';
+import { RequestIds } from '../../../src/ledger/contract/request-ids.ts';
+import { launchChromium } from '../helpers/chromium.ts';
+import { OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
 
 const DAY_MS = 86_400_000;
 const DAYS = 60;
