@@ -179,10 +179,10 @@ describe('the daily round over all journals', () => {
   });
 
   it('comes again every day', async () => {
-    open().start();
+    open({ journalRetentionDays: 9 }).start();
     await vi.advanceTimersByTimeAsync(HOUR);
     await store.grant({ account: 'acme', id: 'g1', amount: 1n });
-    await vi.advanceTimersByTimeAsync(90 * DAY);
+    await vi.advanceTimersByTimeAsync(9 * DAY);
     expect(await positions()).toEqual([1n]);
     await vi.advanceTimersByTimeAsync(2 * DAY);
     expect(await positions()).toEqual([]);
