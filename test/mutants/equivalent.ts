@@ -11,6 +11,12 @@ export interface Equivalent {
 
 export const EQUIVALENT: readonly Equivalent[] = [
   {
+    file: 'engine/account-engine.ts',
+    original: 'inParts = false,',
+    mutant: 'inParts = true,',
+    because: 'only a settle, which says it, can charge more than is held: an expiry and a void leave no rest',
+  },
+  {
     file: 'stores/redis/lua/account-lua.ts',
     original: 'if sum < WIDE then return sum end',
     mutant: '',
