@@ -5,6 +5,9 @@ import { defineConfig } from 'vitest/config';
 
 const CORES = availableParallelism();
 
+/** How long `expect.poll` waits for an event that must come: a slow machine needs more than the second that is the default. */
+const POLL = { poll: { timeout: 25_000 } };
+
 const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 
 /** Attacks on a process of its own, the built command or an example. */
@@ -29,6 +32,7 @@ export default defineConfig({
           isolate: false,
           maxWorkers: CORES,
           sequence: { groupOrder: 0 },
+          expect: POLL,
           testTimeout: 30_000,
         },
       },
@@ -48,6 +52,7 @@ export default defineConfig({
           pool: 'forks',
           maxWorkers: 2 * CORES,
           sequence: { groupOrder: 1 },
+          expect: POLL,
           testTimeout: 30_000,
           hookTimeout: 60_000,
         },
@@ -63,6 +68,7 @@ export default defineConfig({
           pool: 'forks',
           maxWorkers: CORES,
           sequence: { groupOrder: 2 },
+          expect: POLL,
           testTimeout: 120_000,
           hookTimeout: 60_000,
         },
@@ -74,6 +80,7 @@ export default defineConfig({
           pool: 'forks',
           maxWorkers: CORES,
           sequence: { groupOrder: 3 },
+          expect: POLL,
           testTimeout: 120_000,
           hookTimeout: 60_000,
         },
@@ -86,6 +93,7 @@ export default defineConfig({
           pool: 'forks',
           maxWorkers: CORES,
           sequence: { groupOrder: 4 },
+          expect: POLL,
           testTimeout: 120_000,
           hookTimeout: 600_000,
         },

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { ChatCompletionsRouterOptions } from '../../../src/index.ts';
 import { type Gateway, startGateway } from '../../helpers/gateway.ts';
@@ -103,7 +103,7 @@ export function describeClient(client: ClientProgram): void {
       const endless = provider.served.filter(
         ({ scenario }) => scenario === 'endless' || scenario === 'silent',
       );
-      await vi.waitFor(() => expect(endless.map(({ left }) => left)).not.toContain(false));
+      await expect.poll(() => endless.map(({ left }) => left)).not.toContain(false);
     });
 
     it('is charged what the provider told, to the nano-dollar, and estimates within the hold', () =>
@@ -183,7 +183,7 @@ export function costOf({ prompt, completion, cached }: ToldUsage): bigint {
 
 /** Compares the books with what the provider knows of each request; waits until all is posted. */
 export async function expectCharges(gateway: Gateway, served: readonly Served[]): Promise<void> {
-  await vi.waitFor(async () => expect((await gateway.store.balance(gateway.account))?.held).toBe(0n), 10_000);
+  await expect.poll(async () => (await gateway.store.balance(gateway.account))?.held).toBe(0n);
   const lines = await gateway.store.journal(gateway.account, 0n, 1000);
   const charges = new Map(lines.filter(({ type }) => type === 's').map((line) => [line.id, line]));
   for (const { requestId = '', scenario, told, refused, left } of served) {

@@ -1,5 +1,5 @@
 import { OpenAI } from '../../helpers/openai.ts';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 
 import type { ChatCompletionsRouterOptions, Settled } from '../../../src/index.ts';
 import { parseUsd } from '../../../src/ledger/contract/money.ts';
@@ -213,7 +213,7 @@ describe.skipIf(LITELLM.missing !== undefined)("LiteLLM's proxy 1.83.0 as a prov
     const settled = gateway.nextSettled();
     let words = 0;
     for await (const _ of await stream({}, 'scenario:endless')) if (++words === 3) break;
-    await vi.waitFor(() => expect(last().left).toBe(true), 20_000);
+    await expect.poll(() => last().left).toBe(true);
     await expectEstimate(settled);
   });
 
@@ -304,7 +304,7 @@ describe.skipIf(LITELLM.missing !== undefined)("LiteLLM's proxy 1.83.0 as a prov
     const settled = gateway.nextSettled();
     const served = provider.served.length;
     const reading = broken('scenario:endless');
-    await vi.waitFor(() => expect(provider.served[served]?.words).toBeGreaterThan(3), 20_000);
+    await expect.poll(() => provider.served[served]?.words).toBeGreaterThan(3);
     await litellm.close();
     expect(await reading).toMatchObject({ error: { code: 'upstream_cut' } });
     await expectEstimate(settled);

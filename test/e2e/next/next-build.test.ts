@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
+import * as net from 'node:net';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -214,11 +215,15 @@ it('finishes a running stream on SIGTERM, and posts its charge', async () => {
   const response = await gateway.post({ ...QUESTION, stream: true });
   const stopped = server.stop();
   // It takes no new connection, and goes on with this one.
+  const { port, hostname } = new URL(server.origin);
   const refused = (): Promise<boolean> =>
-    fetch(server.origin).then(
-      () => false,
-      () => true,
-    );
+    new Promise((resolve) => {
+      const socket = net.connect(Number(port), hostname, () => {
+        socket.destroy();
+        resolve(false);
+      });
+      socket.on('error', () => resolve(true));
+    });
   await expect.poll(refused).toBe(true);
   go();
   expect(await response.text()).toContain('[DONE]');

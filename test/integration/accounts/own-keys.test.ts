@@ -90,7 +90,7 @@ describe('a client with a key of its own', () => {
     await start();
     await ask();
     await ask('anonymous');
-    await vi.waitFor(() => expect(settled).toHaveLength(2));
+    await expect.poll(() => settled).toHaveLength(2);
     expect(settled).toMatchObject([
       { charged: '0.000045', cost: '0.00', provider: 'first' },
       { charged: '0.000045', cost: '0.000045', provider: 'first' },
@@ -110,7 +110,7 @@ describe('a client with a key of its own', () => {
   ])('is charged by the byokPricing %s', async (_where, model, charged) => {
     await start(undefined, model);
     await ask();
-    await vi.waitFor(() => expect(settled).toMatchObject([{ charged }]));
+    await expect.poll(() => settled).toMatchObject([{ charged }]);
   });
 
   it('needs no credits where that is free', async () => {
@@ -133,7 +133,7 @@ describe('a client with a key of its own', () => {
       });
       expect(body).not.toContain(OWN_KEY);
       expect(used()).toEqual([OWN_KEY]);
-      await vi.waitFor(() => expect(settled).toMatchObject([{ charged: '0.00', voided: true }]));
+      await expect.poll(() => settled).toMatchObject([{ charged: '0.00', voided: true }]);
     },
   );
 
@@ -166,7 +166,7 @@ describe('a client with a key of its own', () => {
       );
     expect((await ask()).status).toBe(200);
     expect(used()).toEqual([OWN_KEY, 'sk-second']);
-    await vi.waitFor(() => expect(settled).toMatchObject([{ provider: 'second', charged: '0.000045' }]));
+    await expect.poll(() => settled).toMatchObject([{ provider: 'second', charged: '0.000045' }]);
   });
 
   it('never finds it in what is logged, told or kept', async () => {
@@ -175,7 +175,7 @@ describe('a client with a key of its own', () => {
     await ask();
     provider.script = answerJson('{}', 401);
     await ask();
-    await vi.waitFor(() => expect(settled).toHaveLength(2));
+    await expect.poll(() => settled).toHaveLength(2);
     const told = inspect([settled, errors, stderr.mock.calls, await store.snapshot('acct')], { depth: 20 });
     expect(told).not.toContain(OWN_KEY);
   });

@@ -227,7 +227,7 @@ describe('an outbox', () => {
     expect(readdirSync(folder).length).toBeLessThan(4);
     broken = false;
     await pass(1200);
-    await vi.waitFor(() => expect(outbox.failure).toBeUndefined());
+    await expect.poll(() => outbox.failure).toBeUndefined();
     expect(events.at(-1)).toEqual({ type: 'outbox_recovered' });
     expect(readdirSync(folder)).toHaveLength(1);
     expect(readdirSync(folder)).not.toContain(before);
@@ -273,7 +273,7 @@ describe('an outbox', () => {
     const reliable = reliableOver(store, folder, events);
     await reliable.balance('acme');
     const file = join(folder, 'dead-letters.jsonl');
-    await vi.waitFor(() => expect(events).toHaveLength(2));
+    await expect.poll(() => events).toHaveLength(2);
     expect(events[1]).toEqual({ type: 'dead_letter', account: 'acme', requestId: requestId(2), file });
     const letters = readFileSync(file, 'utf8')
       .trim()
@@ -302,7 +302,7 @@ describe('an outbox', () => {
       now: () => clock.now + 86_400_000,
     });
     await reliable.balance('acme');
-    await vi.waitFor(async () => expect((await store.balance('acme'))?.spent).toBeGreaterThan(0n));
+    await expect.poll(async () => (await store.balance('acme'))?.spent).toBeGreaterThan(0n);
     expect(events).toEqual([]);
     await reliable.close();
   });

@@ -283,9 +283,9 @@ describe('models that a provider lists', () => {
     await start({ refreshMs: 20 });
     expect(await ids()).toEqual(['up/acme/fast', 'up/acme/smart']);
     list = listing(SMART);
-    await vi.waitFor(async () => expect(await ids()).toEqual(['up/acme/smart']));
+    await expect.poll(ids).toEqual(['up/acme/smart']);
     list = listing();
-    await vi.waitFor(async () => expect(await ids()).toEqual([]));
+    await expect.poll(ids).toEqual([]);
   });
 
   it('stay while the provider fails, which is told without its key', async () => {
@@ -377,7 +377,7 @@ describe('models that a provider lists', () => {
 
     list = listing(FAST);
     reloaded('/v1');
-    await vi.waitFor(async () => expect(await ids()).toEqual(['up/acme/fast']));
+    await expect.poll(ids).toEqual(['up/acme/fast']);
 
     // At another address it is another list.
     list = respond(503, '{}', JSON_TYPE);

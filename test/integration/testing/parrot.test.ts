@@ -1,6 +1,6 @@
 import OpenAI from 'openai';
 import type { ChatCompletionFunctionTool } from 'openai/resources/chat/completions';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { instanceOf } from '../../../src/cli/demo/parrot/json-schema.ts';
 import { startParrot, type Parrot } from '../../../src/cli/demo/parrot/server.ts';
@@ -102,7 +102,7 @@ describe('the parrot', () => {
     });
     expect(slow.speaking).toBe(1);
     answer.controller.abort();
-    await vi.waitFor(() => expect(slow.speaking).toBe(0));
+    await expect.poll(() => slow.speaking).toBe(0);
     await slow.close();
   });
 
