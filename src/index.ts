@@ -119,6 +119,12 @@ export type {
   Providers,
   TimeoutOptions,
 } from './options/provider-options.ts';
+export type {
+  ConnectionOptions,
+  OutboundProxyOption,
+  Pem,
+  TlsOptions,
+} from './options/connection-options.ts';
 export type { PresetName } from './options/preset-names.ts';
 export type {
   ChatCompletionsRouterOptions,

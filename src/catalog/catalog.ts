@@ -138,7 +138,10 @@ function indexed(models: readonly Model[]): Map<string, Model> {
 export type CatalogOptions = Pick<ChatCompletionsRouterOptions, 'models' | 'providers'>;
 
 /** The router's settings that apply to every catalog. */
-export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup' | 'prices' | 'modelInfo' | 'answer'>;
+export type CatalogSettings = Pick<
+  Settings,
+  'timeouts' | 'proxy' | 'markup' | 'prices' | 'modelInfo' | 'answer'
+>;
 
 /** Makes a catalog of the options.
  *
@@ -147,7 +150,7 @@ export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup' | 'prices' | 
  */
 export function createCatalog(
   options: CatalogOptions,
-  { timeouts, markup, prices, modelInfo, answer }: CatalogSettings,
+  { timeouts, proxy, markup, prices, modelInfo, answer }: CatalogSettings,
   before?: Catalog,
 ): Catalog {
   assertObject(options.providers, 'providers');
@@ -155,7 +158,7 @@ export function createCatalog(
   const providers = new Map<string, Provider>();
   for (const [name, given] of Object.entries(options.providers)) {
     if (name === '' || name.includes('/')) throw optionError('providers', 'named without slashes', name);
-    const provider = resolveProvider(name, given, timeouts);
+    const provider = resolveProvider(name, given, { timeouts, proxy });
     const known = before?.providers.get(name);
     providers.set(name, known && isSameProvider(known, provider) ? known : provider);
   }

@@ -8,6 +8,7 @@ import type {
 import type { UsageDialect } from '../metering/usage-dialects.ts';
 import type { BodyRule } from '../http/apply-body-rules.ts';
 import type { Address } from './base-url.ts';
+import type { Connection } from './connection.ts';
 import type { PresetFields } from './preset-fields.ts';
 import type { DiscoveryTerms } from './discovery-options.ts';
 
@@ -39,6 +40,7 @@ export interface Provider extends Address {
   /** Undefined: learned from traffic. */
   readonly marksEnd: boolean | undefined;
   readonly timeouts: Timeouts;
+  readonly connection: Connection;
   /** Combined with the rules of its targets. */
   readonly bodyRules: readonly BodyRule[];
   /** Undefined without model discovery. */

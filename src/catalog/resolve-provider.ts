@@ -5,11 +5,12 @@ import {
   assertObject,
   oneOfError,
   resolveTimeouts,
-  type Timeouts,
+  type Settings,
   optionError,
 } from '../options/resolve-options.ts';
 import { suggestion } from '../platform/did-you-mean.ts';
 import { resolveAddress } from './base-url.ts';
+import { resolveConnection } from './connection.ts';
 import { resolveBodyRules } from './resolve-body-rules.ts';
 import { resolveDiscovery } from './discovery-options.ts';
 import { PRESET_FIELDS, type PresetFields } from './preset-fields.ts';
@@ -33,6 +34,12 @@ const PROVIDER_OPTIONS: Record<keyof ProviderOptions, true> = {
   timeouts: true,
   body: true,
   models: true,
+  proxy: true,
+  tls: true,
+  localAddress: true,
+  lookup: true,
+  maxConnections: true,
+  keepWarm: true,
 };
 
 /** Headers for framing and routing, which the option `headers` can't set. */
@@ -51,8 +58,11 @@ const RESERVED_HEADERS: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
+/** The router's own options, for those that a provider doesn't set. */
+export type ProviderDefaults = Pick<Settings, 'timeouts' | 'proxy'>;
+
 /** @throws {TypeError} naming the invalid option */
-export function resolveProvider(name: string, given: ProviderOptions, timeouts: Timeouts): Provider {
+export function resolveProvider(name: string, given: ProviderOptions, defaults: ProviderDefaults): Provider {
   const option = `providers[${JSON.stringify(name)}]`;
   assertObject(given, option, PROVIDER_OPTIONS);
   const presetName = given.preset ?? name;
@@ -76,11 +86,14 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
   if (auth.scheme !== undefined && !/^[\w-]+$/.test(auth.scheme)) {
     throw optionError(`${option}.auth.scheme`, "a word, as 'Bearer'", auth.scheme);
   }
+  const address = resolveAddress({ baseURL, variables: given.variables, query }, option);
+  const timeouts = resolveTimeouts(given.timeouts, defaults.timeouts, `${option}.timeouts`);
+  const { connectMs } = timeouts;
   const outputLimits = resolveOutputLimits(given.outputLimitField, fields, `${option}.outputLimitField`);
   return {
     name,
     preset: preset && presetName,
-    ...resolveAddress({ baseURL, variables: given.variables, query }, option),
+    ...address,
     headers: resolveHeaders(given.headers, authHeader, `${option}.headers`),
     authHeader,
     authPrefix: auth.scheme ? `${auth.scheme} ` : '',
@@ -93,7 +106,8 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
     reportedCost: fields ? fields.reportedCost : 'cost',
     reportsAllCost: fields?.reportsAllCost === true,
     marksEnd: resolveMarksEnd(given.marksEnd, preset !== undefined, option),
-    timeouts: resolveTimeouts(given.timeouts, timeouts, `${option}.timeouts`),
+    timeouts,
+    connection: resolveConnection(address.origin, given, { proxy: defaults.proxy, connectMs }, option),
     bodyRules: resolveBodyRules(given.body, outputLimits, `${option}.body`),
     discovery: resolveDiscovery(given.models, name, `${option}.models`),
   };

@@ -60,15 +60,17 @@ export class UpstreamTimeoutError extends RouterError {
   readonly type = 'upstream_error';
   override readonly shouldRetry = true;
 
-  constructor(timeout: 'connect' | 'first_byte' | 'idle' | 'total', timeoutMs: number) {
+  /** @param timeout - `wait`: the connect timeout, expired while the request waited for a connection */
+  constructor(timeout: 'connect' | 'wait' | 'first_byte' | 'idle' | 'total', timeoutMs: number) {
     super(
       {
         connect: `The connection to the model's provider took more than ${timeoutMs} ms.`,
+        wait: `No connection to the model's provider became free within ${timeoutMs} ms.`,
         first_byte: `The model's provider did not begin to answer within ${timeoutMs} ms.`,
         idle: `The model's provider sent nothing for ${timeoutMs} ms in the middle of its answer.`,
         total: `The request was not finished within ${timeoutMs} ms.`,
       }[timeout],
     );
-    this.code = `upstream_${timeout}_timeout`;
+    this.code = `upstream_${timeout === 'wait' ? 'connect' : timeout}_timeout`;
   }
 }

@@ -34,3 +34,14 @@ export function trimSlashes(path: string): string {
 }
 
 const SLASH = 0x2f;
+
+/** The host as sockets take it: an IPv6 address without brackets. */
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '');
+}
+
+/** The port of an `http:` or `https:` URL, also where it is the default one. */
+export function portOf({ port, protocol }: URL): number {
+  if (port !== '') return Number(port);
+  return protocol === 'https:' ? 443 : 80;
+}

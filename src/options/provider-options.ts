@@ -1,6 +1,7 @@
 import type { Markup } from '../metering/markup.ts';
 import type { Pricing } from '../metering/pricing.ts';
 import type { BodyRules } from './body-rules.ts';
+import type { ConnectionOptions } from './connection-options.ts';
 import type { EnforceOutputLimit } from './model-options.ts';
 import type { UsageDialect } from '../metering/usage-dialects.ts';
 import type { AnyString, PresetName } from './preset-names.ts';
@@ -11,7 +12,7 @@ export type Providers = { readonly [name in PresetName]?: ProviderOptions } & Re
 >;
 
 /** An OpenAI-compatible API. */
-export interface ProviderOptions {
+export interface ProviderOptions extends ConnectionOptions {
   /** The preset to use, if the entry's name isn't that of a preset. */
   readonly preset?: PresetName | AnyString;
   /**

@@ -3,6 +3,7 @@ import { getHeapStatistics } from 'node:v8';
 import type { Hooks } from '../observability/hooks.ts';
 import { type MarkupTerms, NO_MARKUP, parseMarkup } from '../metering/markup.ts';
 import type { AnswerOptions } from './answer-options.ts';
+import type { OutboundProxyOption } from './connection-options.ts';
 import type { ModelCatalog, PriceCatalog } from './model-options.ts';
 import { type ModelPatterns, parseModelPatterns } from './model-patterns.ts';
 import type { TimeoutOptions } from './provider-options.ts';
@@ -44,6 +45,8 @@ export interface Settings {
   readonly heartbeatMs: number | undefined;
   readonly answer: AnswerTerms;
   readonly timeouts: Timeouts;
+  /** The URL of the outbound proxy, which may contain a password; `'environment'`; or undefined for none. */
+  readonly proxy: string | undefined;
   readonly markup: MarkupTerms;
   readonly prices: PriceCatalog | undefined;
   readonly modelInfo: ModelCatalog | undefined;
@@ -92,6 +95,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   heartbeatMs: true,
   answer: true,
   timeouts: true,
+  proxy: true,
   retries: true,
   health: true,
   closeTimeoutMs: true,
@@ -134,6 +138,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     answer: resolveAnswer(options.answer, 'answer'),
     heartbeatMs: heartbeatMs === undefined ? undefined : milliseconds(heartbeatMs, 'heartbeatMs'),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
+    proxy: resolveProxy(options.proxy, 'proxy'),
     prices: resolvePrices(options.prices),
     modelInfo: resolveModelCatalog(options.modelInfo),
     publicModels: resolvePublicModels(options.publicModels),
@@ -319,6 +324,19 @@ export function resolveTimeouts(
     idleMs: timeout('idleMs'),
     totalMs: timeout('totalMs'),
   };
+}
+
+/** @throws {TypeError} without the given value, which may contain a password */
+export function resolveProxy(given: OutboundProxyOption | undefined, option: string): string | undefined {
+  if (given === undefined || given === false) return undefined;
+  if (given === 'environment' || (typeof given === 'string' && isProxyURL(given))) return given;
+  throw new TypeError(`${option} must be 'environment', false, or a URL as http://user:password@host:port`);
+}
+
+function isProxyURL(given: string): boolean {
+  const url = URL.parse(given);
+  if (!url || !['http:', 'https:'].includes(url.protocol)) return false;
+  return url.pathname === '/' && url.search === '' && url.hash === '';
 }
 
 function resolveRetries(given: RetryOptions | false | undefined): Retries | undefined {

@@ -5,6 +5,7 @@ import type { AnswerOptions } from './answer-options.ts';
 import type { Authenticate, AuthenticateRequest } from './authenticate-options.ts';
 import type { ModelCatalog, ModelOptions, PriceCatalog } from './model-options.ts';
 import type { AnyString } from './preset-names.ts';
+import type { OutboundProxyOption } from './connection-options.ts';
 import type { Providers, TimeoutOptions } from './provider-options.ts';
 
 /** A store that the router opens; another string, as of an environment variable, is checked when the router is created. */
@@ -168,6 +169,13 @@ export interface ChatCompletionsRouterOptions {
   readonly heartbeatMs?: number;
   /** Timeouts for providers; an entry of `providers` can override them. */
   readonly timeouts?: TimeoutOptions;
+  /**
+   * The outbound proxy for all providers that have no `proxy` of their own: a URL, or `'environment'` for what `HTTPS_PROXY`
+   * and `NO_PROXY` say.
+   *
+   * @default false: none, and the environment isn't read
+   */
+  readonly proxy?: OutboundProxyOption;
   /** Retries after a provider's failure, on another target or the same; `false`: none. */
   readonly retries?: RetryOptions | false;
   /** The circuit breaker, which ejects targets that keep failing; `false`: none. */

@@ -26,12 +26,18 @@ export class RouterLifecycle {
     return this.#closed !== undefined;
   }
 
-  /** Starts ledger maintenance and model discovery. Called by each request: a router that serves none stays idle. */
+  /** Starts ledger maintenance, model discovery and warm connections. Called by each request: a router that serves none stays idle. */
   start(): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
     this.#services.maintenance.start();
     this.#services.discovery.start();
+    this.#keepWarm();
+  }
+
+  /** The catalog was replaced. */
+  reloaded(): void {
+    if (this.#isStarted && !this.isClosing) this.#keepWarm();
   }
 
   /**
@@ -62,6 +68,7 @@ export class RouterLifecycle {
     const { closeTimeoutMs } = settings;
     detachedReads.close();
     discovery.close();
+    agents.keepWarm([]);
     await this.#waitForRequests(closeTimeoutMs);
     running.close();
     // Aborted requests end at once; one that still hangs waits for the app's `authenticate` or `apiKey`.
@@ -71,6 +78,11 @@ export class RouterLifecycle {
     agents.close();
     await store.close();
     if (waiting > 0) this.#reportUnposted(waiting);
+  }
+
+  #keepWarm(): void {
+    const { agents, catalog } = this.#services;
+    agents.keepWarm([...catalog.providers.values()].map(({ connection }) => connection));
   }
 
   async #waitForRequests(ms: number): Promise<void> {

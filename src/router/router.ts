@@ -145,6 +145,7 @@ export function createRouterWithTimers(
     settled,
     reload: (changes: ReloadOptions) => {
       current.reload(changes);
+      lifecycle.reloaded();
     },
     health,
     requests: () => runningRequests(requests.values()),

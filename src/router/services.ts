@@ -14,7 +14,7 @@ import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
 import { resolveSettings, assertObject, type Settings } from '../options/resolve-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
-import { Agents } from '../upstream/upstream-request.ts';
+import { Agents } from '../upstream/agents.ts';
 import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { Failover } from '../upstream/failover.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
@@ -52,7 +52,8 @@ export function createServices(
   const settings = resolveSettings(options);
   const hooks = createHookRunner(options.hooks);
   const { onError, emit } = hooks;
-  const current = new CurrentCatalog(options, settings, onError);
+  const agents = new Agents();
+  const current = new CurrentCatalog(options, settings, agents, onError);
   const plainStore = openStore(options.store);
   const clock = clockOf(plainStore);
   const { outboxDir } = settings;
@@ -67,7 +68,6 @@ export function createServices(
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
-  const agents = new Agents();
   return {
     settings,
     hooks,
@@ -120,6 +120,7 @@ export class CurrentCatalog {
   constructor(
     { providers, models }: CatalogOptions,
     settings: Settings,
+    agents: Agents,
     onError: (error: Error, requestId?: string) => void,
   ) {
     this.#settings = settings;
@@ -128,7 +129,7 @@ export class CurrentCatalog {
     const onChange = (): void => {
       this.#catalog = this.discovery.extend(this.#catalog);
     };
-    this.discovery = new ModelDiscovery({ context: settings, onChange, onError });
+    this.discovery = new ModelDiscovery({ agents, context: settings, onChange, onError });
     this.discovery.watch(this.#catalog);
   }
 

@@ -285,7 +285,7 @@ async function forbiddenError(
 }
 
 /** The answer, decompressed: the request asks for `identity`, but some providers compress anyway. */
-function decoded(message: IncomingMessage): Readable {
+export function decoded(message: IncomingMessage): Readable {
   const encoding = message.headers['content-encoding']?.toLowerCase() ?? 'identity';
   if (encoding === 'identity' || message.headers['content-length'] === '0' || message.statusCode === 204) {
     return message;
@@ -333,7 +333,7 @@ function toUpstreamError(error: Error): Error {
   if (error instanceof RouterError) return error;
   const code = systemCode(error);
   // An abort reason, or Node's error about an invalid request, which is our bug.
-  if (code === undefined || code.startsWith('ERR_')) return error;
+  if (code === undefined || /^ERR_(?!SSL_|TLS_)/.test(code)) return error;
   const upstreamError = code.startsWith('HPE_')
     ? new UpstreamError('upstream_invalid_response', "The model's provider did not answer in valid HTTP.")
     : new UpstreamError(

@@ -1,9 +1,16 @@
+import { once } from 'node:events';
+import * as http from 'node:http';
+import * as https from 'node:https';
+import type { Readable } from 'node:stream';
+
 import { Timeout } from '../async/timeout.ts';
 import { asError } from '../platform/as-error.ts';
 import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
 import { parseJson } from '../catalog/json-value.ts';
 import { type ListedModel, readListedModels } from '../catalog/provider-model-list.ts';
 import type { Provider } from '../catalog/provider.ts';
+import type { Agents } from './agents.ts';
+import { decoded } from './attempt.ts';
 import { saysKeyRefused } from './provider-errors.ts';
 import type { ProviderKeys } from './provider-keys.ts';
 
@@ -22,7 +29,8 @@ const MAX_MS = 30_000;
  * @throws {Error} with the reason why there is no response, and nothing of its content
  */
 export async function fetchModels(
-  { origin, headers, authHeader, authPrefix }: Provider,
+  agents: Agents,
+  { origin, connection, headers, authHeader, authPrefix }: Provider,
   path: string,
   apiKey: string | undefined,
   { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal },
@@ -31,25 +39,32 @@ export async function fetchModels(
   const timeout = new Timeout(timeoutMs, () => {
     deadline.abort(new Error(`no list of models within ${timeoutMs} ms`));
   });
-  const request = {
+  const { get } = origin.protocol === 'https:' ? https : http;
+  const request = get(new URL(path, origin), {
+    agent: agents.for(connection),
     headers: {
       'user-agent': 'chat-completions-router',
       ...headers,
       accept: 'application/json',
+      'accept-encoding': 'identity',
       ...(apiKey !== undefined && { [authHeader]: authPrefix + apiKey }),
     },
-    redirect: 'manual' as const,
-    // A framework's fetch may cache responses.
-    cache: 'no-store',
-    signal: signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal,
+  });
+  const ended = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal;
+  const abort = (): void => {
+    request.destroy(asError(ended.reason));
   };
+  ended.addEventListener('abort', abort);
+  request.on('error', () => {});
   try {
-    const response = await fetch(new URL(path, origin), request);
-    return { status: response.status, body: await readBounded(response) };
+    const [message] = await once(request, 'response', { signal: ended });
+    return { status: message.statusCode ?? 0, body: await readBounded(decoded(message)) };
   } catch (error) {
-    throw deadline.signal.aborted ? asError(deadline.signal.reason) : error;
+    request.destroy();
+    throw ended.aborted ? asError(ended.reason) : error;
   } finally {
     timeout.clear();
+    ended.removeEventListener('abort', abort);
   }
 }
 
@@ -58,6 +73,7 @@ export async function fetchModels(
  * @throws {Error} with what was wrong with the response, and nothing of its content
  */
 export async function listModels(
+  agents: Agents,
   provider: Provider,
   keys: ProviderKeys,
   signal: AbortSignal,
@@ -68,7 +84,7 @@ export async function listModels(
   let failure = new Error('it was not asked');
   for (const key of candidates.length > 0 ? candidates : [undefined]) {
     const terms = { timeoutMs: MAX_MS, signal };
-    const { status, body } = await fetchModels(provider, modelsPath, await key?.read(), terms);
+    const { status, body } = await fetchModels(agents, provider, modelsPath, await key?.read(), terms);
     if (status >= 200 && status < 300) return readList(body);
     failure = new Error(`it answered with status ${status}`);
     if (!isKeyError(status, body)) break;
@@ -88,10 +104,10 @@ function isKeyError(status: number, body: string): boolean {
   return status === 400 ? saysKeyRefused(body) : [401, 402, 403, 429].includes(status);
 }
 
-async function readBounded({ body }: Response): Promise<string> {
+async function readBounded(body: Readable): Promise<string> {
   const chunks = new ChunkCollector();
-  for await (const chunk of body ?? []) {
-    chunks.add(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    chunks.add(chunk);
     if (chunks.length > MAX_BYTES) throw new Error(`its answer is longer than ${MAX_BYTES} bytes`);
   }
   return concatChunks(chunks.take()).toString();

@@ -5,10 +5,12 @@ import { discoveredModels } from '../catalog/discovered-models.ts';
 import type { ListedModel } from '../catalog/provider-model-list.ts';
 import type { Provider } from '../catalog/provider.ts';
 import type { ResolveContext } from '../catalog/resolve-model.ts';
+import type { Agents } from './agents.ts';
 import { listModels } from './list-models.ts';
 import { ProviderKeys } from './provider-keys.ts';
 
 export interface DiscoveryServices {
+  readonly agents: Agents;
   readonly context: Omit<ResolveContext, 'providers'>;
   /** A provider's list of models has changed. */
   readonly onChange: () => void;
@@ -60,7 +62,7 @@ export class ModelDiscovery {
     for (const provider of wanted) {
       if (this.#sources.has(provider)) continue;
       const list = (): Promise<readonly ListedModel[]> =>
-        listModels(provider, this.#keys, this.#closing.signal);
+        listModels(this.#services.agents, provider, this.#keys, this.#closing.signal);
       this.#sources.set(
         provider,
         new DiscoverySource(provider, list, this.#services, known.get(listIdentity(provider))),

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { Agent, ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
@@ -10,6 +10,7 @@ import { createProxyMiddleware } from 'http-proxy-middleware';
 import { UpstreamError } from '../errors/upstream-errors.ts';
 import { asError } from '../platform/as-error.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
+import type { ProviderAgent } from './agents.ts';
 
 takeBackRequire();
 
@@ -24,7 +25,7 @@ export interface UpstreamRequest {
   readonly body: BodyChunks;
   /** The provider's key, which is also in the headers: the answer must not show it. */
   readonly apiKey: string | undefined;
-  readonly agent: Agent;
+  readonly agent: ProviderAgent;
 }
 
 /** A request that was sent. */
@@ -62,6 +63,7 @@ class ProxiedRequest implements Sending {
   #resolve!: (answer: IncomingMessage) => void;
   #reject!: (error: Error) => void;
   #onConnect: () => void;
+  #hasSocket = false;
   #aborted: Error | undefined;
   #message: IncomingMessage | undefined;
 
@@ -83,7 +85,7 @@ class ProxiedRequest implements Sending {
     this.#aborted ??= reason;
     this.#message?.destroy(reason);
     this.response.close();
-    this.#reject(reason);
+    this.#reject(this.#hasSocket ? reason : this.request.agent.explainWait(reason));
   }
 
   fail(error: Error): void {
@@ -95,6 +97,7 @@ class ProxiedRequest implements Sending {
 
   /** The request got a socket: an earlier abort takes effect now. */
   onSocket(outgoing: ClientRequest, encrypted: boolean): void {
+    this.#hasSocket = true;
     if (this.#aborted) {
       outgoing.destroy(this.#aborted);
       return;
@@ -152,7 +155,7 @@ class PrivateRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly origin: URL;
   readonly path: string;
-  readonly agent: Agent;
+  readonly agent: ProviderAgent;
   readonly attempt: ProxiedRequest;
   /** Released once written, as listeners keep this object for as long as the answer lasts. */
   #body: BodyChunks;

@@ -27,6 +27,7 @@ export const MODEL: Model = createCatalog(
   },
   {
     timeouts: TIMEOUTS,
+    proxy: undefined,
     markup: NO_MARKUP,
     prices: undefined,
     modelInfo: undefined,

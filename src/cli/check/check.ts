@@ -4,6 +4,7 @@ import { createCatalog } from '../../catalog/catalog.ts';
 import type { ListedModel } from '../../catalog/provider-model-list.ts';
 import { resolveProvider } from '../../catalog/resolve-provider.ts';
 import type { Provider } from '../../catalog/provider.ts';
+import type { OutboundProxyOption } from '../../options/connection-options.ts';
 import type { ProviderOptions } from '../../options/provider-options.ts';
 import { createChatCompletionsRouter } from '../../router/router.ts';
 import { resolveSettings } from '../../options/resolve-options.ts';
@@ -80,13 +81,15 @@ export async function check(options: CheckOptions): Promise<readonly CheckRow[]>
     return { settings: resolved, catalog: createCatalog(config, resolved) };
   });
   const named = namedTargets(config, catalog);
+  const proxy: OutboundProxyOption = settings.proxy ?? false;
   const keyed = await Promise.all(
     Object.entries(config.providers).flatMap(([name, given]) =>
       withEachKey(name, given).map(async (each) => ({
         ...each,
+        options: { proxy, ...each.options },
         name,
         named: named.get(name) ?? { targets: [], wildcards: [] },
-        provider: resolveProvider(each.label, each.options, settings.timeouts),
+        provider: resolveProvider(each.label, each.options, settings),
         key: await readKey(each.options.apiKey),
       })),
     ),

@@ -1,6 +1,8 @@
 import { type ListedModel, listedIds, readListedModels } from '../../catalog/provider-model-list.ts';
+import { asError } from '../../platform/as-error.ts';
 import { parseJson } from '../../catalog/json-value.ts';
 import type { Provider } from '../../catalog/provider.ts';
+import { Agents } from '../../upstream/agents.ts';
 import { fetchModels } from '../../upstream/list-models.ts';
 
 /** Result of a request for a provider's model list. */
@@ -24,8 +26,9 @@ export async function probeModels(
   const { modelsPath } = provider;
   if (modelsPath === undefined) return { state: 'none' };
   const [shownPath] = modelsPath.split('?');
+  const agents = new Agents();
   try {
-    const { status, body } = await fetchModels(provider, modelsPath, apiKey, { timeoutMs });
+    const { status, body } = await fetchModels(agents, provider, modelsPath, apiKey, { timeoutMs });
     if (status === 404 || status === 405 || status === 501) return { state: 'none' };
     if (status === 401 || status === 403) {
       return { state: 'failed', problem: `rejects the API key (${status} to GET ${shownPath})` };
@@ -35,14 +38,13 @@ export async function probeModels(
     const ids = listedIds(list);
     return ids ? { state: 'ok', ids, listed: readListedModels(list) } : { state: 'none' };
   } catch (error) {
-    return { state: 'failed', problem: describeFailure(error) };
+    return { state: 'failed', problem: describeFailure(asError(error)) };
+  } finally {
+    agents.close();
   }
 }
 
-/** The cause of an error of `fetch`, whose own message says only that it failed. */
-function describeFailure(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { cause } = error;
-  if (!(cause instanceof Error)) return error.message;
-  return `unreachable: ${cause.message || String(Reflect.get(cause, 'code'))}`;
+function describeFailure(error: Error): string {
+  if (!('code' in error)) return error.message;
+  return `unreachable: ${error.message || String(error.code)}`;
 }

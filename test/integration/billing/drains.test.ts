@@ -79,9 +79,9 @@ describe('answers that are read on for nobody', () => {
 });
 
 describe('a provider', () => {
-  const { timeouts } = resolveSettings({ store: 'memory:', providers: {}, models: {} });
+  const settings = resolveSettings({ store: 'memory:', providers: {}, models: {} });
   const resolved = (name: string, options: object = {}): string | undefined =>
-    resolveProvider(name, { apiKey: 'sk', ...options }, timeouts).onDisconnect;
+    resolveProvider(name, { apiKey: 'sk', ...options }, settings).onDisconnect;
 
   it('that bills on when its connection is closed is drained, by its preset; of the others it depends on the model', () => {
     const drained = Object.keys(PRESETS).filter((name) => PRESETS[name]?.onDisconnect === 'drain');

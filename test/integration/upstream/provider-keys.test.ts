@@ -6,7 +6,7 @@ import { ProviderKeys } from '../../../src/upstream/provider-keys.ts';
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerJson, completionBody, type Script } from '../../helpers/provider.ts';
 
-const { timeouts } = resolveSettings({ store: 'memory:', providers: {}, models: {} });
+const settings = resolveSettings({ store: 'memory:', providers: {}, models: {} });
 
 /** What some say of a key with a 400. */
 const REFUSED_WITH_400 = [
@@ -29,7 +29,7 @@ const REFUSED_WITH_400 = [
 ] as const;
 
 describe('the keys of a provider', () => {
-  const provider = resolveProvider('groq', { apiKeys: ['sk-1', async () => 'sk-2', () => 'sk-3'] }, timeouts);
+  const provider = resolveProvider('groq', { apiKeys: ['sk-1', async () => 'sk-2', () => 'sk-3'] }, settings);
   let now = 0;
   let keys: ProviderKeys;
 
@@ -100,13 +100,13 @@ describe('the keys of a provider', () => {
   });
 
   it('have turns of their own at each provider', async () => {
-    const other = resolveProvider('openai', { apiKeys: ['sk-a', 'sk-b'] }, timeouts);
+    const other = resolveProvider('openai', { apiKeys: ['sk-a', 'sk-b'] }, settings);
     await turn();
     expect(await keys.keysFor(other)[0]!.read()).toBe('sk-a');
   });
 
   it('are none where it takes none', () => {
-    expect(keys.keysFor(resolveProvider('ollama', {}, timeouts))).toEqual([]);
+    expect(keys.keysFor(resolveProvider('ollama', {}, settings))).toEqual([]);
   });
 });
 

@@ -18,7 +18,11 @@ import { runs } from '../../helpers/runs.ts';
 const CALLER = { account: 'acct', key: 'k1', model: 'm' };
 const TIMEOUTS = { connectMs: 1, firstByteMs: 1, idleMs: 1, totalMs: 1 };
 /** Of which nothing is known. */
-const PLAIN = resolveProvider('plain', { baseURL: 'http://127.0.0.1:1/v1' }, TIMEOUTS);
+const PLAIN = resolveProvider(
+  'plain',
+  { baseURL: 'http://127.0.0.1:1/v1' },
+  { timeouts: TIMEOUTS, proxy: undefined },
+);
 
 describe('the rules of a target', () => {
   it.each<[string, BodyRules, string, string]>([

@@ -9,10 +9,10 @@ import type { ProviderOptions } from '../../../src/options/provider-options.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 
 const PROVIDERS = readFileSync(new URL('../../../docs/providers.md', import.meta.url), 'utf8');
-const { timeouts } = resolveSettings({ store: 'memory:', providers: {}, models: {} });
+const settings = resolveSettings({ store: 'memory:', providers: {}, models: {} });
 
 function provider(name: string, options: ProviderOptions = {}): ReturnType<typeof resolveProvider> {
-  return resolveProvider(name, { apiKey: 'sk', ...options }, timeouts);
+  return resolveProvider(name, { apiKey: 'sk', ...options }, settings);
 }
 
 function addressOf(baseURL: string, model = 'm', query: Record<string, string> = {}): string {

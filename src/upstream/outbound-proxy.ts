@@ -1,0 +1,104 @@
+import * as http from 'node:http';
+import * as https from 'node:https';
+import type { Socket } from 'node:net';
+import { rootCertificates } from 'node:tls';
+
+import type { Connection } from '../catalog/connection.ts';
+import { decodeOnce, hostOf, portOf } from '../http/url.ts';
+import { isExempt } from './no-proxy.ts';
+
+/** The outbound proxy failed. Its message is for the operator; it contains no password. */
+class OutboundProxyError extends Error {
+  /** As a system error has one, because clients are shown no more. */
+  readonly code = 'EPROXY';
+}
+
+/** The outbound proxy for new connections; undefined if they go straight to the provider.
+ *
+ * @throws {OutboundProxyError} if the environment names no usable one
+ */
+export function outboundProxy(
+  { origin, proxy }: Connection,
+  env: NodeJS.ProcessEnv = process.env,
+): URL | undefined {
+  if (proxy === undefined) return undefined;
+  return proxy === 'environment' ? fromEnvironment(origin, env) : new URL(proxy);
+}
+
+/** As curl: a name in lower case goes first, an empty value is none, and a URL may lack its scheme. */
+function fromEnvironment(origin: URL, env: NodeJS.ProcessEnv): URL | undefined {
+  const read = (name: string): string => env[name] || env[name.toUpperCase()] || '';
+  const name = origin.protocol === 'https:' ? 'https_proxy' : 'http_proxy';
+  const value = read(name) || read('all_proxy');
+  if (value === '' || isExempt(origin, read('no_proxy'))) return undefined;
+  const url = URL.parse(value.includes('://') ? value : `http://${value}`);
+  if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return url;
+  throw new OutboundProxyError(
+    `${name.toUpperCase()} or ALL_PROXY is not the URL of an http: or https: proxy`,
+  );
+}
+
+/** Opens a connection through a proxy, with `CONNECT`. The provider's TLS is still to come.
+ *
+ * @param background - the attempt doesn't keep the process alive
+ * @throws {OutboundProxyError}
+ */
+export function openTunnel(
+  proxy: URL,
+  { origin, tls, localAddress, lookup }: Connection,
+  { signal, background }: { readonly signal: AbortSignal; readonly background: boolean },
+): Promise<Socket> {
+  const target = `${origin.hostname}:${portOf(origin)}`;
+  const { request } = proxy.protocol === 'https:' ? https : http;
+  return new Promise((resolve, reject) => {
+    const connect = request({
+      method: 'CONNECT',
+      host: hostOf(proxy),
+      port: portOf(proxy),
+      path: target,
+      headers: { host: target, ...authorization(proxy) },
+      agent: false,
+      signal,
+      ...(localAddress !== undefined && { localAddress }),
+      ...(lookup && { lookup }),
+      // Its certificate may be a public one, while that of the provider is private.
+      ...(tls?.ca && { ca: [...rootCertificates, ...tls.ca] }),
+    });
+    if (background) {
+      connect.once('socket', (socket) => {
+        unrefWhileConnecting(socket);
+      });
+    }
+    connect.once('connect', ({ statusCode = 0 }, socket, head) => {
+      if (statusCode >= 200 && statusCode < 300) {
+        if (head.length > 0) socket.unshift(head);
+        resolve(socket);
+        return;
+      }
+      socket.destroy();
+      reject(new OutboundProxyError(`${nameOf(proxy)} answered CONNECT ${target} with status ${statusCode}`));
+    });
+    connect.once('error', (error) => {
+      reject(new OutboundProxyError(`${nameOf(proxy)} opened no connection to ${target}: ${error.message}`));
+    });
+    connect.end();
+  });
+}
+
+function authorization({ username, password }: URL): http.OutgoingHttpHeaders {
+  if (username === '' && password === '') return {};
+  const credentials = `${decodeOnce(username)}:${decodeOnce(password)}`;
+  return { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` };
+}
+
+function nameOf({ protocol, host }: URL): string {
+  return `The outbound proxy ${protocol}//${host}`;
+}
+
+/** A socket tries several addresses, each with a handle of its own. */
+export function unrefWhileConnecting(socket: Socket): void {
+  socket.unref();
+  socket.on('connectionAttempt', () => {
+    socket.unref();
+  });
+}
