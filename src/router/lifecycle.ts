@@ -63,26 +63,27 @@ export class RouterLifecycle {
   }
 
   async #close(): Promise<void> {
-    const { settings, detachedReads, discovery, running, maintenance, billing, agents, store } =
+    const { settings, detachedReads, discovery, running, maintenance, billing, transport, agents, store } =
       this.#services;
     const { closeTimeoutMs } = settings;
     detachedReads.close();
     discovery.close();
-    agents.keepWarm([]);
+    transport.keepWarm([]);
     await this.#waitForRequests(closeTimeoutMs);
     running.close();
     // Aborted requests end at once; one that still hangs waits for the app's `authenticate` or `apiKey`.
     await this.#waitForRequests(ABORT_MS);
     await withTimeout(Promise.all([maintenance.close(), billing.drain()]), closeTimeoutMs, () => {});
     const { waiting } = billing;
+    transport.close();
     agents.close();
     await store.close();
     if (waiting > 0) this.#reportUnposted(waiting);
   }
 
   #keepWarm(): void {
-    const { agents, catalog } = this.#services;
-    agents.keepWarm([...catalog.providers.values()].map(({ connection }) => connection));
+    const { transport, catalog } = this.#services;
+    transport.keepWarm([...catalog.providers.values()].map(({ connection }) => connection));
   }
 
   async #waitForRequests(ms: number): Promise<void> {

@@ -15,12 +15,14 @@ import { createHookRunner, type HookRunner } from '../observability/hook-runner.
 import { resolveSettings, assertObject, type Settings } from '../options/resolve-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { Agents } from '../upstream/agents.ts';
+import { HttpProxyTransport } from '../upstream/http-proxy-transport.ts';
 import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { Failover } from '../upstream/failover.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
 import { ProviderClient } from '../upstream/provider-client.ts';
 import { RunningAttempts } from '../upstream/attempt.ts';
 import { StreamTermination } from '../upstream/stream-traits.ts';
+import type { Transport } from '../upstream/transport.ts';
 import type { RouteServices } from './routes.ts';
 
 export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'>;
@@ -35,6 +37,8 @@ export interface RouterServices extends RouteServices {
   readonly current: CurrentCatalog;
   readonly discovery: ModelDiscovery;
   readonly maintenance: Maintenance;
+  readonly transport: Transport;
+  /** Ask providers for their models, whatever the transport. */
   readonly agents: Agents;
 }
 
@@ -68,6 +72,7 @@ export function createServices(
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
+  const transport = new HttpProxyTransport(agents);
   return {
     settings,
     hooks,
@@ -95,9 +100,10 @@ export function createServices(
       return current.catalog;
     },
     discovery: current.discovery,
+    transport,
     agents,
     breakers,
-    failover: new Failover(new ProviderClient(agents), breakers, settings.retries),
+    failover: new Failover(new ProviderClient(transport), breakers, settings.retries),
     termination: new StreamTermination(),
     calibrations,
     running: new RunningAttempts(),

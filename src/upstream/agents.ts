@@ -136,12 +136,12 @@ export class ProviderAgent extends http.Agent {
     else this.#warm.stop();
   }
 
-  /** The error for a request that had no connection when `reason` ended it: whether it waited for one, and behind how many. */
+  /** The error for a request that has no connection and is aborted now: it may be waiting for one. */
   explainWait(reason: Error): Error {
     const isTimeout = reason instanceof UpstreamTimeoutError && reason.code === 'upstream_connect_timeout';
     if (!isTimeout || this.#waiting.isEmpty) return reason;
     const { maxConnections, origin, connectMs } = this.connection;
-    const others = this.#waiting.prune();
+    const others = this.#waiting.prune() - 1;
     const cause = new Error(
       `${origin.origin}: maxConnections (${maxConnections}) are in use, and other requests that wait are ${others}`,
     );

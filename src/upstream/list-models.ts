@@ -1,16 +1,18 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import * as https from 'node:https';
 import type { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
 import { asError } from '../platform/as-error.ts';
+import { bodyOfStream, streamOf } from '../http/answer-body.ts';
 import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
 import { parseJson } from '../catalog/json-value.ts';
 import { type ListedModel, readListedModels } from '../catalog/provider-model-list.ts';
 import type { Provider } from '../catalog/provider.ts';
 import type { Agents } from './agents.ts';
-import { decoded } from './attempt.ts';
+import { decoded } from './provider-answer.ts';
 import { saysKeyRefused } from './provider-errors.ts';
 import type { ProviderKeys } from './provider-keys.ts';
 
@@ -57,8 +59,11 @@ export async function fetchModels(
   ended.addEventListener('abort', abort);
   request.on('error', () => {});
   try {
-    const [message] = await once(request, 'response', { signal: ended });
-    return { status: message.statusCode ?? 0, body: await readBounded(decoded(message)) };
+    const [message]: IncomingMessage[] = await once(request, 'response', { signal: ended });
+    if (!message) throw new Error('it did not answer');
+    const { statusCode = 0, headers: received } = message;
+    const head = { statusCode, headers: received, body: bodyOfStream(message) };
+    return { status: statusCode, body: await readBounded(streamOf(decoded(head))) };
   } catch (error) {
     request.destroy();
     throw ended.aborted ? asError(ended.reason) : error;

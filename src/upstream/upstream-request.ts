@@ -3,8 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { byteLength, type BodyChunks } from '../http/body-chunks.ts';
 import type { Target } from '../catalog/model.ts';
 import type { AttemptTrace } from '../observability/request-trace.ts';
-import type { Agents } from './agents.ts';
-import type { UpstreamRequest } from './proxy-request.ts';
+import type { UpstreamRequest } from './transport.ts';
 
 /** Allow-list of the client's headers that are forwarded to providers.
  *
@@ -28,7 +27,6 @@ export function upstreamRequest(
   clientHeaders: IncomingHttpHeaders,
   apiKey: string | undefined,
   body: BodyChunks,
-  agents: Agents,
   trace: AttemptTrace | undefined,
 ): UpstreamRequest {
   const headers: Record<string, string> = {
@@ -47,11 +45,10 @@ export function upstreamRequest(
   if (apiKey !== undefined) headers[provider.authHeader] = provider.authPrefix + apiKey;
   trace?.addHeaders(headers);
   return {
-    origin: provider.origin,
+    connection: provider.connection,
     path: provider.chatPath(model),
     headers,
     body,
     apiKey,
-    agent: agents.for(provider.connection),
   };
 }
