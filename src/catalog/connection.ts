@@ -1,5 +1,6 @@
+import { X509Certificate } from 'node:crypto';
 import { isIP, type LookupFunction } from 'node:net';
-import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { createSecureContext } from 'node:tls';
 
 import type { ConnectionOptions, Pem, TlsOptions } from '../options/connection-options.ts';
 import { assertObject, optionError, positiveInteger, resolveProxy } from '../options/resolve-options.ts';
@@ -101,9 +102,10 @@ function resolveTls(given: TlsOptions, option: string): Certificates {
     ...(servername !== undefined && { servername }),
   };
   const { ca: authorities, cert: chain, key: privateKey } = certificates;
-  checkCertificates({ ca: authorities && [...authorities] }, `${option}.ca`);
-  checkCertificates({ cert: chain }, `${option}.cert`);
-  checkCertificates({ cert: chain, key: privateKey, passphrase }, `${option}.key`);
+  // As authorities, OpenSSL passes over what is no certificate.
+  check(`${option}.ca`, () => authorities?.forEach(parseCertificates));
+  check(`${option}.cert`, () => createSecureContext({ cert: chain }));
+  check(`${option}.key`, () => createSecureContext({ cert: chain, key: privateKey, passphrase }));
   return certificates;
 }
 
@@ -117,10 +119,16 @@ function pemText(given: unknown, label: string, option: string): string {
   throw new TypeError(`${option} must be PEM text with BEGIN ${label}, or the bytes of such a file`);
 }
 
-/** Has OpenSSL read them. Its reason tells what is wrong, and nothing of the content. */
-function checkCertificates(certificates: SecureContextOptions, option: string): void {
+function parseCertificates(text: string): void {
+  for (const part of text.split(/(?=-----BEGIN )/)) {
+    if (part.startsWith('-----BEGIN ')) new X509Certificate(part);
+  }
+}
+
+/** The reason that OpenSSL gives tells what is wrong, and nothing of the content. */
+function check(option: string, read: () => unknown): void {
   try {
-    createSecureContext(certificates);
+    read();
   } catch (error) {
     const reason: unknown = error instanceof Error && 'reason' in error ? error.reason : undefined;
     throw new TypeError(`${option} can't be used${typeof reason === 'string' ? `: ${reason}` : ''}`);

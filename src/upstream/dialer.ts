@@ -39,7 +39,7 @@ export class Dialer {
   async open(background = false): Promise<Socket> {
     const opening = new AbortController();
     this.#opening.add(opening);
-    const ms = GIVE_UP_AFTER * this.connection.connectMs;
+    const ms = this.connection.connectMs + GRACE_MS;
     const giveUp = setTimeout(() => {
       opening.abort(new Error(`no connection within ${ms} ms`));
     }, ms).unref();
@@ -98,8 +98,8 @@ export class Dialer {
   }
 }
 
-/** A request has given up by its own timeout before; this ends what is left of it, and connections without a request. */
-const GIVE_UP_AFTER = 2;
+/** A request has given up by its own timeout before; this ends what it left, and connections without a request. */
+const GRACE_MS = 30_000;
 
 function tlsOptions(
   { origin, tls: certificates }: Connection,

@@ -168,7 +168,9 @@ const TIMERS: Readonly<Record<string, string>> = {
   'ledger/stores/sqlite/sqlite-session.ts': 'pauses between two tries',
   'observability/opentelemetry/spans.ts': 'ends a span without its charge',
   'testing/script.ts': 'pauses of a fake provider',
+  'upstream/dialer.ts': 'gives up a connection for which no request waits any more',
   'upstream/failover.ts': 'pauses between two tries',
+  'upstream/warm-connections.ts': 'pauses between two tries',
 };
 
 /** Loaded by the command that wants it, when it does, types aside: the ledger's commands start without the router. */

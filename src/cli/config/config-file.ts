@@ -5,6 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { ServerConfig } from '../../options/server-options.ts';
 import { ConfigError } from './config-error.ts';
 import { parseJsonConfig } from './json-config.ts';
+import { withTlsFiles } from './tls-files.ts';
 
 const EXTENSIONS = ['.ts', '.mts', '.js', '.mjs', '.json', '.jsonc'];
 
@@ -29,7 +30,9 @@ export async function loadConfig(path: string): Promise<ServerConfig> {
   const config = extension.startsWith('.json')
     ? parseJsonConfig(readFileSync(path, 'utf8'), path, process.env)
     : await importConfig(path);
-  if (isConfig(config)) return await withModelInfo(await withCatalog(config, path), path);
+  if (isConfig(config)) {
+    return await withModelInfo(await withCatalog(withTlsFiles(config, path), path), path);
+  }
   const wanted = extension.startsWith('.json')
     ? 'must contain an object'
     : 'its default export must be an object';
