@@ -103,7 +103,7 @@ function resolveTls(given: TlsOptions, option: string): Certificates {
   };
   const { ca: authorities, cert: chain, key: privateKey } = certificates;
   // As authorities, OpenSSL passes over what is no certificate.
-  check(`${option}.ca`, () => authorities?.forEach(parseCertificates));
+  check(`${option}.ca`, () => authorities?.map(parseCertificates));
   check(`${option}.cert`, () => createSecureContext({ cert: chain }));
   check(`${option}.key`, () => createSecureContext({ cert: chain, key: privateKey, passphrase }));
   return certificates;
@@ -119,10 +119,9 @@ function pemText(given: unknown, label: string, option: string): string {
   throw new TypeError(`${option} must be PEM text with BEGIN ${label}, or the bytes of such a file`);
 }
 
-function parseCertificates(text: string): void {
-  for (const part of text.split(/(?=-----BEGIN )/)) {
-    if (part.startsWith('-----BEGIN ')) new X509Certificate(part);
-  }
+function parseCertificates(text: string): X509Certificate[] {
+  const parts = text.split(/(?=-----BEGIN )/).filter((part) => part.startsWith('-----BEGIN '));
+  return parts.map((part) => new X509Certificate(part));
 }
 
 /** The reason that OpenSSL gives tells what is wrong, and nothing of the content. */
@@ -131,6 +130,8 @@ function check(option: string, read: () => unknown): void {
     read();
   } catch (error) {
     const reason: unknown = error instanceof Error && 'reason' in error ? error.reason : undefined;
-    throw new TypeError(`${option} can't be used${typeof reason === 'string' ? `: ${reason}` : ''}`);
+    throw new TypeError(`${option} can't be used${typeof reason === 'string' ? `: ${reason}` : ''}`, {
+      cause: error,
+    });
   }
 }

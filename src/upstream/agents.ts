@@ -124,8 +124,9 @@ export class ProviderAgent extends http.Agent {
     const socket = this.#warm.take() ?? this.#dialDirectly();
     if (socket) return socket;
     this.#open(false).then(
+      // oxlint-disable-next-line promise/no-callback-in-promise -- Node's agents have callbacks
       (opened) => callback?.(null, opened),
-      // In Node's types, a failure has a socket, too.
+      // oxlint-disable-next-line promise/no-callback-in-promise -- and in their types, a failure has a socket
       (error: unknown) => callback && Reflect.apply(callback, undefined, [asError(error)]),
     );
     return undefined;

@@ -34,7 +34,7 @@ function fromEnvironment(origin: URL, env: NodeJS.ProcessEnv): URL | undefined {
   const url = URL.parse(value.includes('://') ? value : `http://${value}`);
   if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return url;
   throw new OutboundProxyError(
-    `the URL in ${name.toUpperCase()} or ALL_PROXY must begin with http: or https:`,
+    `The URL in ${name.toUpperCase()} or ALL_PROXY must begin with http: or https:.`,
   );
 }
 

@@ -46,17 +46,20 @@ export class WarmConnections {
     this.#isStarted = false;
     clearTimeout(this.#retry);
     this.#retry = undefined;
-    for (const warm of [...this.#ready]) warm.socket.destroy();
+    for (const { socket } of this.#ready) socket.destroy();
   }
 
   /** Hands over the newest connection, which is the least likely to be closed by the provider at this moment. */
   take(): Socket | undefined {
-    const warm = this.#ready.pop();
-    if (!warm) return undefined;
-    warm.release();
-    this.#failures = 0;
-    this.fill();
-    return warm.socket;
+    for (;;) {
+      const warm = this.#ready.pop();
+      if (!warm) return undefined;
+      warm.release();
+      if (warm.socket.destroyed) continue;
+      this.#failures = 0;
+      this.fill();
+      return warm.socket;
+    }
   }
 
   /** Opens what is missing. */

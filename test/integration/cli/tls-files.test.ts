@@ -49,5 +49,5 @@ it('a PEM file that can not be read is an error that names the option, and shows
   expect(error).toMatchObject({
     message: expect.stringMatching(/providers\["local"\]\.tls\.key: the PEM file can't be read \(ENOENT\)$/),
   });
-  expect(String(error)).not.toContain('secret');
+  expect(JSON.stringify(error) + (error instanceof Error ? error.message : '')).not.toContain('secret');
 });

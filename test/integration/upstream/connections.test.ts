@@ -226,7 +226,7 @@ describe('an outbound proxy', () => {
     vi.stubEnv('NO_PROXY', '');
     vi.stubEnv('no_proxy', '');
     await startWith({ tls: { ca }, proxy: 'environment' });
-    const text = await expectUnreachable(/the URL in HTTPS_PROXY or ALL_PROXY must begin/);
+    const text = await expectUnreachable(/The URL in HTTPS_PROXY or ALL_PROXY must begin/);
     expect(text + gateway.errors.map((error) => String(error.cause)).join()).not.toContain('password');
   });
 });

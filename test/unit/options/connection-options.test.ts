@@ -22,7 +22,7 @@ function messageOf(run: () => unknown): string {
     run();
   } catch (error) {
     expect(error).toBeInstanceOf(TypeError);
-    return String((error as Error).message);
+    return (error as Error).message;
   }
   throw new Error('nothing was thrown');
 }
