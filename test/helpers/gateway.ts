@@ -142,7 +142,6 @@ export function clientsOf(
   };
 }
 
-/** `http.createServer(router)`, nothing else. */
 /**
  * What a number is once it stands still while the gateway goes on serving other requests.
  *
@@ -157,6 +156,7 @@ export async function untilStill(gateway: AnyGateway, read: () => number, reques
   }
 }
 
+/** `http.createServer(router)`, nothing else. */
 export const mountOnNode: Mount = (router) => listen(http.createServer(router), '/v1');
 
 export async function listen(server: http.Server, path: string): Promise<Mounted> {

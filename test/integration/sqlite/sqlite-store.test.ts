@@ -277,8 +277,9 @@ describe('a file that another process is writing', () => {
   it('lets close wait for what is under way', async () => {
     const { store, other } = await contended();
     const granted = store.grant({ account: 'acme', id: 'g2', amount: 1n });
-    setTimeout(() => other.exec('COMMIT'), 30);
-    await store.close();
+    const closed = store.close();
+    other.exec('COMMIT');
+    await closed;
     expect(await granted).toMatchObject({ code: 'ok' });
     other.close();
   });
