@@ -152,6 +152,20 @@ describe('the packed package', () => {
     },
   );
 
+  it.each([
+    ['publint', ['--strict']],
+    // `require()` of an ES module works on each Node that the package supports: what it ignores is an older TypeScript's rule.
+    ['attw', ['--ignore-rules', 'cjs-resolves-to-esm', '--']],
+  ])('is sound to %s', (program, args) => {
+    const packed = mkdtempSync(join(folder, 'packed-'));
+    const pack = ['pack', '--silent', '--ignore-scripts', '--pack-destination', packed];
+    execFileSync('npm', pack, { cwd: ROOT });
+    const [tarball = ''] = readdirSync(packed);
+    const bin = join(ROOT, 'test/e2e/node_modules/.bin', program);
+    const { status, stdout, stderr } = spawnSync(bin, [...args, join(packed, tarball)], { encoding: 'utf8' });
+    expect(status, stdout + stderr).toBe(0);
+  });
+
   it('imports only what npm installs with it, and frameworks at their own entries', () => {
     const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
       dependencies: Record<string, string>;
