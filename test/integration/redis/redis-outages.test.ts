@@ -83,8 +83,8 @@ describe('a Redis that', () => {
     const impatient = openStore(server.url, 250);
     const { now } = await impatient.grant({ account: 'acme', id: 'g1', amount: 100n });
     await redis.call('CLIENT', 'PAUSE', '600', 'ALL');
-    const pinged = vi.fn();
-    const ping = redis.ping().then(pinged);
+    const pinged = vi.fn<() => void>();
+    const ping = redis.ping().then(() => pinged());
     const late = impatient.admit({ ...admission(2, 10n), notAfter: now + 250 });
     await expect(late).rejects.toMatchObject({ name: 'StoreUnavailableError' });
     expect(pinged).not.toHaveBeenCalled();
