@@ -21,7 +21,7 @@ import { ModelDiscovery } from '../upstream/model-discovery.ts';
 import { ProviderClient } from '../upstream/provider-client.ts';
 import { RunningAttempts } from '../upstream/attempt.ts';
 import { StreamTermination } from '../upstream/stream-traits.ts';
-import type { Transport } from '../upstream/transport.ts';
+import { assertTransport, type Transport } from '../upstream/transport.ts';
 import type { RouteServices } from './routes.ts';
 
 export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'>;
@@ -68,7 +68,8 @@ export function createServices(
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
-  const transport = new HttpProxyTransport();
+  const transport = options.transport?.create() ?? new HttpProxyTransport();
+  assertTransport(transport);
   return {
     settings,
     hooks,

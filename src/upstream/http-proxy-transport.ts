@@ -49,6 +49,7 @@ export class HttpProxyTransport implements Transport {
 class ProxiedRequest implements Sending {
   readonly request: PrivateRequest;
   readonly response = new PrivateResponse();
+  readonly wasRefused = false;
   readonly #listener: SendListener;
   #reused: { readonly socket: Socket; readonly bytesRead: number } | undefined;
   #aborted: Error | undefined;
