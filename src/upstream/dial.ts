@@ -5,12 +5,13 @@ import * as tls from 'node:tls';
 import { Timeout } from '../async/timeout.ts';
 import { connectionError } from './transport.ts';
 
-/** As undici has it: as much as one read of a socket gives. */
 const SOCKET_OPTIONS = {
   noDelay: true,
   keepAlive: true,
   keepAliveInitialDelay: 1000,
-  highWaterMark: 65_536,
+  readableHighWaterMark: 65_536,
+  // A long body is written in one go: undici would wait for each of its chunks to leave.
+  writableHighWaterMark: 2 ** 30,
 };
 /** Requests have given up by their own timeouts before. */
 const GIVE_UP_MS = 60_000;

@@ -1,5 +1,7 @@
 import { once } from 'node:events';
+import type * as http from 'node:http';
 import * as http2 from 'node:http2';
+import * as https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import * as tls from 'node:tls';
 
@@ -35,14 +37,10 @@ function ownCertificate(): Certificate {
 export async function startHttp2Provider(
   answer: Answer,
   settings: http2.Settings = {},
-  protocols: readonly string[] = ['h2', 'http/1.1'],
+  onlyHttp1 = false,
 ): Promise<Http2Provider> {
-  const server = http2.createSecureServer({
-    ...ownCertificate(),
-    settings,
-    allowHTTP1: true,
-    ALPNProtocols: [...protocols],
-  });
+  const options = { ...ownCertificate(), settings, allowHTTP1: true };
+  const server = onlyHttp1 ? https.createServer(options) : http2.createSecureServer(options);
   const provider: Http2Provider = {
     baseURL: '',
     answer,
@@ -54,7 +52,7 @@ export async function startHttp2Provider(
       await once(server, 'close');
     },
   };
-  server.on('session', (session) => {
+  server.on('session', (session: http2.ServerHttp2Session) => {
     provider.sessions.push(session);
     session.on('error', () => {});
     session.on('stream', (stream) => {
@@ -65,7 +63,7 @@ export async function startHttp2Provider(
     });
   });
   // Over HTTP/1.1 alone: HTTP/2 has the event `stream`.
-  server.on('request', (request, response) => {
+  server.on('request', (request: http.IncomingMessage, response: http.ServerResponse) => {
     if (request.httpVersionMajor > 1) return;
     provider.requests += 1;
     response.setHeader('content-type', 'application/json');

@@ -105,23 +105,25 @@ describe('a provider that offers HTTP/2', () => {
     [
       'a GOAWAY that leaves it out',
       (stream: ServerHttp2Stream) => {
-        stream.session?.goaway(constants.NGHTTP2_NO_ERROR, (stream.id ?? 2) - 2);
+        stream.session?.goaway(constants.NGHTTP2_NO_ERROR, (stream.id ?? 0) - 2);
       },
     ],
     [
       'a GOAWAY with an error that leaves it out',
       (stream: ServerHttp2Stream) => {
-        stream.session?.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, (stream.id ?? 2) - 2);
+        stream.session?.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, (stream.id ?? 0) - 2);
       },
     ],
   ])('is asked again, once, by a request that it refused with %s', async (_how, refuse) => {
-    const { provider, gateway } = await start((stream) => {
+    const { provider, gateway } = await start(answerCompletion);
+    await post(gateway, QUESTION);
+    provider.answer = (stream): void => {
       provider.answer = answerCompletion;
       refuse(stream);
-    });
+    };
     expect(await post(gateway, QUESTION)).toEqual({ status: 200, text: COMPLETION });
-    expect(provider.requests).toBe(2);
-    await expect.poll(() => gateway.settled.length).toBe(1);
+    expect(provider.requests).toBe(3);
+    await expect.poll(() => gateway.settled.length).toBe(2);
   });
 
   it('is asked no third time', async () => {
@@ -134,8 +136,8 @@ describe('a provider that offers HTTP/2', () => {
   });
 
   it.each<[string, Answer]>([
-    ['by a reset', (stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR)],
-    ['by a cancellation', (stream) => stream.close(constants.NGHTTP2_CANCEL)],
+    ['by a reset', (stream) => stream.destroy(new Error('reset'))],
+    ['by a cancellation', (stream) => stream.destroy(new DOMException('', 'AbortError'))],
     ['by its connection', (_stream, session) => session.destroy()],
     ['by the socket', (_stream, session) => session.socket.destroy()],
   ])('breaks a stream %s, which never looks finished, and is not asked again', async (_how, cut) => {
@@ -235,7 +237,7 @@ describe('a provider that offers HTTP/2', () => {
 
 describe('a provider with https that offers HTTP/1.1 only', () => {
   it('is used over HTTP/1.1, also by requests that waited for the first connection', async () => {
-    const { provider, gateway } = await start(answerCompletion, {}, ['http/1.1']);
+    const { provider, gateway } = await start(answerCompletion, {}, true);
     const answers = await Promise.all(Array.from({ length: 10 }, () => post(gateway, QUESTION)));
     for (const answer of answers) expect(answer).toEqual({ status: 200, text: COMPLETION });
     expect(await post(gateway, QUESTION)).toEqual({ status: 200, text: COMPLETION });
