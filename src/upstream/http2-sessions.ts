@@ -1,6 +1,5 @@
 import { type ClientHttp2Session, connect } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
 
 import { asError } from '../platform/as-error.ts';
 import { Http2Request, type StreamCarrier } from './http2-request.ts';
@@ -54,7 +53,7 @@ export class Http2Sessions {
   close(): void {
     this.#isClosed = true;
     this.#refuseWaiting(connectionError('ECONNRESET', 'The router was closed'));
-    for (const { session } of [...this.#carriers]) session.destroy();
+    for (const { session } of this.#carriers) session.destroy();
   }
 
   #carrierWithRoom(): Carrier | undefined {
@@ -86,7 +85,7 @@ export class Http2Sessions {
   async #open(): Promise<void> {
     try {
       const socket = await this.#options.dial();
-      if ((socket as TLSSocket).alpnProtocol === 'h2') await this.#add(socket);
+      if ('alpnProtocol' in socket && socket.alpnProtocol === 'h2') await this.#add(socket);
       else this.#leaveToHttp1(socket);
     } catch (error) {
       if (this.#opening === 1) this.#refuseWaiting(asError(error));

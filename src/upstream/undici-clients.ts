@@ -55,7 +55,10 @@ export class UndiciClients {
       connection.isBusy = false;
       this.#release(connection);
     };
-    connection.client.dispatch(sending.takeOptions(), sending);
+    connection.client.dispatch(
+      sending.takeOptions(() => connection.socket),
+      sending,
+    );
   }
 
   #release(connection: Connection): void {
@@ -84,20 +87,10 @@ export class UndiciClients {
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: (_options, callback) => {
-        this.#dial().then(
-          (socket) => {
-            socket.prependListener('error', (error) => {
-              bytesReadBefore.set(error, socket.bytesRead);
-            });
-            callback(null, socket);
-          },
-          (error: unknown) => {
-            callback(asError(error), null);
-          },
-        );
+        void this.#connect(connection, callback);
       },
     });
-    const connection: Connection = { client, isBusy: false };
+    const connection: Connection = { client, socket: undefined, isBusy: false };
     const onClosed = (): void => {
       // A client with a request connects again.
       if (!connection.isBusy) this.#drop(connection);
@@ -106,6 +99,20 @@ export class UndiciClients {
     client.on('connectionError', onClosed);
     this.#all.add(connection);
     return connection;
+  }
+
+  /** Never rejects. */
+  async #connect(connection: Connection, callback: ConnectCallback): Promise<void> {
+    try {
+      const socket = await this.#dial();
+      socket.prependListener('error', (error) => {
+        bytesReadBefore.set(error, socket.bytesRead);
+      });
+      connection.socket = socket;
+      callback(null, socket);
+    } catch (error) {
+      callback(asError(error), null);
+    }
   }
 
   #drop(connection: Connection): void {
@@ -120,8 +127,12 @@ export class UndiciClients {
   }
 }
 
+/** As undici calls it. */
+type ConnectCallback = (...result: [null, Socket] | [Error, null]) => void;
+
 /** A client of undici, which has one connection at a time. */
 interface Connection {
   readonly client: Client;
+  socket: Socket | undefined;
   isBusy: boolean;
 }

@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Socket } from 'node:net';
 
 import type { Dispatcher } from 'undici';
 
 import { type BodySource, PushBody } from '../http/answer-body.ts';
-import type { BodyChunks } from '../http/body-chunks.ts';
+import { byteLength, type BodyChunks } from '../http/body-chunks.ts';
 import {
   connectionError,
   MAX_INTERIM_ANSWERS,
@@ -44,13 +45,17 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
     return this.#aborted !== undefined;
   }
 
-  /** What undici sends. Called once. */
-  takeOptions(): Dispatcher.DispatchOptions {
+  /**
+   * What undici sends. Called once.
+   *
+   * @param socket - the connection, once there is one
+   */
+  takeOptions(socket: () => Socket | undefined): Dispatcher.DispatchOptions {
     const request = this.#request;
     if (!request) throw new TypeError('The request was sent');
     this.#request = undefined;
     const { path, headers, body } = request;
-    return { path, method: 'POST', headers, body: bodyFor(body) };
+    return { path, method: 'POST', headers, body: bodyFor(body, socket) };
   }
 
   abort(reason: Error): void {
@@ -137,21 +142,29 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
 /** Longer bodies are given to undici so that it can't keep them for as long as the answer lasts. */
 const MAX_BUFFERED_BYTES = 16_384;
 
-function bodyFor(chunks: BodyChunks): Buffer {
+function bodyFor(chunks: BodyChunks, socket: () => Socket | undefined): Buffer {
   const [only, second] = chunks;
   if (!second && only && only.length <= MAX_BUFFERED_BYTES) return only;
   // undici's types don't have iterables, which its documentation does.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return releasing(chunks) as unknown as Buffer;
+  return releasing(chunks, socket) as unknown as Buffer;
 }
 
-/** Yields the chunks, and keeps none. */
-function releasing(chunks: BodyChunks): Iterable<Buffer> {
-  let left: Buffer[] = [...chunks].toReversed();
+/** Yields the chunks, and keeps none. They leave together with the head, in one system call, if the socket takes them all. */
+function releasing(chunks: BodyChunks, socketOf: () => Socket | undefined): Iterable<Buffer> {
+  const bytes = byteLength(chunks);
+  const left = [...chunks].toReversed();
   return {
     *[Symbol.iterator]() {
-      for (let chunk = left.pop(); chunk; chunk = left.pop()) yield chunk;
-      left = [];
+      const socket = socketOf();
+      // undici waits for a socket that is full, and a corked one would stay so.
+      const isCorked = socket !== undefined && bytes < socket.writableHighWaterMark / 2;
+      if (isCorked) socket.cork();
+      try {
+        for (let chunk = left.pop(); chunk; chunk = left.pop()) yield chunk;
+      } finally {
+        if (isCorked) socket.uncork();
+      }
     },
   };
 }

@@ -41,7 +41,12 @@ function create(subject: string, issuer: readonly string[], extensions: readonly
       'openssl',
       [
         ...'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2'.split(' '),
-        ...['-subj', subject, '-keyout', keyFile, '-out', certFile],
+        '-subj',
+        subject,
+        '-keyout',
+        keyFile,
+        '-out',
+        certFile,
         ...signed,
         ...extensions.flatMap((each) => ['-addext', each]),
       ],
