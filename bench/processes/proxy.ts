@@ -4,7 +4,12 @@ import * as http from 'node:http';
 import express from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { Redis } from 'ioredis';
-import { createChatCompletionsRouter, type ChatCompletionsRouter } from 'chat-completions-router';
+import {
+  createChatCompletionsRouter,
+  type ChatCompletionsRouter,
+  type ChatCompletionsRouterOptions,
+} from 'chat-completions-router';
+import { undiciTransport } from 'chat-completions-router/undici';
 
 import { answerParent } from './parent.ts';
 
@@ -25,6 +30,7 @@ const KINDS: Readonly<Record<string, () => http.RequestListener | Promise<http.R
   'http-proxy-middleware, Redis': middlewareWithRedis,
   'http-proxy-middleware in Express': () => express().use('/v1', middleware()),
   'router, memory': () => router('memory:'),
+  'router, memory, undici': () => router('memory:', { transport: undiciTransport() }),
   'router, memory, in Express': async () => express().use('/v1', await router('memory:')),
   'router, SQLite': () => router(`sqlite:${process.env['SQLITE_FILE']}`),
   'router, Redis': () => router(process.env['REDIS_URL'] ?? ''),
@@ -67,7 +73,10 @@ async function middlewareWithRedis(): Promise<http.RequestListener> {
 }
 
 /** With everything on: keys, credits, holds, metering. */
-async function router(store: string): Promise<ChatCompletionsRouter> {
+async function router(
+  store: string,
+  more: Partial<ChatCompletionsRouterOptions> = {},
+): Promise<ChatCompletionsRouter> {
   const { models = 0, keys = 0, maxBodyBytes }: Options = JSON.parse(options);
   const pricing = { input: '1.00', output: '3.00' };
   const model = { contextWindow: 100_000_000, maxOutputTokens: 4096, pricing };
@@ -81,6 +90,7 @@ async function router(store: string): Promise<ChatCompletionsRouter> {
       all.map((name) => [name, { ...model, targets: [{ provider: 'bench', model: name }] }]),
     ),
     ...(maxBodyBytes && { maxBodyBytes }),
+    ...more,
   });
   await made.ready();
   ({ key } = await made.keys.create({ account: 'bench', name: 'bench' }));

@@ -259,7 +259,9 @@ describe('the packed package', () => {
   it('has maps that lead from its code into the sources beside it, and none from its types', () => {
     const files = readdirSync(join(installed, 'dist'), { recursive: true, encoding: 'utf8' });
     expect(files.filter((file) => file.endsWith('.d.ts.map'))).toEqual([]);
-    const map = JSON.parse(readFileSync(join(installed, 'dist/upstream/proxy-request.js.map'), 'utf8')) as {
+    const map = JSON.parse(
+      readFileSync(join(installed, 'dist/upstream/http-proxy-transport.js.map'), 'utf8'),
+    ) as {
       sources: string[];
     };
     expect(existsSync(join(installed, 'dist/upstream', map.sources[0] ?? ''))).toBe(true);
