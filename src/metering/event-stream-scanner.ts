@@ -106,7 +106,7 @@ export class EventStreamScanner {
       if (chunk[i] === LF) i += 1;
     }
     while (i < length) {
-      if (this.#mayBeKnown) {
+      if (this.betweenEvents) {
         const end = this.#listener.known?.(chunk, i) ?? -1;
         if (end !== -1) {
           i = end;
@@ -139,11 +139,6 @@ export class EventStreamScanner {
           i = this.#skipLine(chunk, i);
       }
     }
-  }
-
-  /** Whether the next bytes mean the same as they would at the beginning of the stream. */
-  get #mayBeKnown(): boolean {
-    return this.betweenEvents && !this.#isJoined && !this.done;
   }
 
   /** In a line other than data. */

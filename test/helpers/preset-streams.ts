@@ -264,6 +264,7 @@ export const OTHER_EVENTS: readonly string[] = [
   event({ ...common(0), choices: [], moderation: { input: {} }, usage: null }),
   event({ error: { message: 'Overloaded' } }),
   event({ error: '', ...chunk({ content: 'x' }) }),
+  event({ error: 'no', ...chunk({ content: 'x' }) }),
   event({ ...common(0), object: 'error', message: 'no' }),
   event(chunk({ content: 'x' }, {}, { service_tier: 'priority', service_tier_used: 'flex' })),
   event(chunk({ content: 'x' }, {}, { service_tier: 'auto' })),

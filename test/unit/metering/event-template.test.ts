@@ -56,6 +56,15 @@ describe('a stream that is read by templates', () => {
     }
   });
 
+  it('has text only in the chunks that deliver it, where each choice counts its own tokens', () => {
+    const usage = (index: number, completion_tokens: number): string => {
+      const counts = { prompt_tokens: 9, completion_tokens };
+      return `data: ${JSON.stringify({ choices: [{ index, delta: {} }], usage: counts })}\n\n`;
+    };
+    const bytes = Buffer.from(TEXT + TEXT + usage(0, 5) + TEXT + usage(1, 3) + usage(0, 6) + usage(1, 4));
+    expect(saidOf([bytes], new EventTemplates())).toBe(saidOf([bytes]));
+  });
+
   it('is read as without them by any change of one byte', () => {
     const bytes = Buffer.from(OTHER_EVENTS[9] + TEXT);
     const templates = new EventTemplates();
