@@ -88,8 +88,8 @@ export class EventLesson implements JsonListener<AnswerPosition> {
       case 'choice':
         return this.#inChoice(kind, token);
       case 'delta':
-        if (this.#key === 'name' || this.#key === 'metadata') return this.#refuse();
         if (this.#key === 'notDelivered') return this.#unread(kind, token);
+        if (this.#key !== undefined) return this.#refuse();
         this.#addHole(kind, token, 'delivered');
         return 'delta';
       case 'elsewhere':
@@ -112,19 +112,26 @@ export class EventLesson implements JsonListener<AnswerPosition> {
     if (kind === 'null') return 'elsewhere';
     if (this.#key === 'choices' && kind === 'array') return 'choices';
     if (kind !== 'string') return this.#refuse();
-    if (this.#key === 'service_tier') this.tier = tierIn(kind, token) ?? this.tier;
-    else if (this.#key === 'service_tier_used') this.tierUsed = tierIn(kind, token) ?? this.tierUsed;
-    else if (this.#key === 'error' && token.to > token.from) this.#refuse();
-    else if (this.#key === 'object' && tokenText(token) === 'error') this.#refuse();
-    return 'elsewhere';
+    switch (this.#key) {
+      case 'service_tier':
+        this.tier = tierIn(kind, token) ?? this.tier;
+        return 'elsewhere';
+      case 'service_tier_used':
+        this.tierUsed = tierIn(kind, token) ?? this.tierUsed;
+        return 'elsewhere';
+      case 'error':
+        return token.to > token.from ? this.#refuse() : 'elsewhere';
+      case 'object':
+        return tokenText(token) === 'error' ? this.#refuse() : 'elsewhere';
+      default:
+        return this.#refuse();
+    }
   }
 
   #inChoice(kind: JsonKind, token: JsonToken): AnswerPosition {
     switch (this.#key) {
       case undefined:
-        return this.#unread(kind, token);
-      case 'index':
-        // It matters for usage only, which no template has.
+      case 'index': // It matters for usage only, which no template has.
         return this.#unread(kind, token);
       case 'delta':
         return kind === 'object' ? 'delta' : this.#refuse();

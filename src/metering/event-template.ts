@@ -4,11 +4,16 @@ import { EventLesson, type Hole, type HoleKind, MAX_EVENT_BYTES } from './event-
 
 /** Most templates of a target: an answer's role, reasoning, text and tool calls differ in their members. */
 const MAX_TEMPLATES = 6;
-/** Most lessons that a target can have saved up; one more for each so many events that no template matched. */
+/** Most lessons that a target has left. */
 const MAX_LESSONS = 16;
+/** Events without a template after which it gets another lesson. */
 const MISSES_PER_LESSON = 256;
-/** A template that doesn't match costs less than half of what one saves that does, so as many may fail as match, and these. */
+/**
+ * Most comparisons of a stream that may fail more than succeed. One that fails costs less than half of what one saves that
+ * succeeds, so no stream takes longer than without templates, but for these.
+ */
 const MAX_CREDIT = 16;
+/** Events that are read after that before templates are tried again. */
 const SKIPPED_WITHOUT_CREDIT = 256;
 
 const QUOTE = 0x22;

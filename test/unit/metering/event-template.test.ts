@@ -175,12 +175,20 @@ function saidOf(pieces: readonly Buffer[], templates?: EventTemplates): string {
 }
 
 function stateOf(meter: UsageMeter): object {
-  const { delivered, usage, serviceTier, reportedCompletionTokens, format } = meter;
-  const reportedCost = String(meter.reportedCost);
-  const { betweenEvents, eventFrom, unfinishedJson, done, failed, gaveReason, finishReason } = meter;
   return {
-    ...{ delivered, usage, serviceTier, reportedCost, reportedCompletionTokens, format },
-    ...{ betweenEvents, eventFrom, unfinishedJson, done, failed, gaveReason, finishReason },
+    delivered: meter.delivered,
+    usage: meter.usage,
+    serviceTier: meter.serviceTier,
+    reportedCost: String(meter.reportedCost),
+    reportedCompletionTokens: meter.reportedCompletionTokens,
+    format: meter.format,
+    betweenEvents: meter.betweenEvents,
+    eventFrom: meter.eventFrom,
+    unfinishedJson: meter.unfinishedJson,
+    done: meter.done,
+    failed: meter.failed,
+    gaveReason: meter.gaveReason,
+    finishReason: meter.finishReason,
   };
 }
 
