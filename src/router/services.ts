@@ -11,6 +11,7 @@ import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
 import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
 import { nameOfStore, openStore } from '../ledger/stores/open-store.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
+import { EventTemplates } from '../metering/event-template.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
 import { resolveSettings, assertObject, type Settings } from '../options/resolve-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
@@ -101,6 +102,7 @@ export function createServices(
     breakers,
     failover: new Failover(new ProviderClient(transport), breakers, settings.retries),
     termination: new StreamTermination(),
+    eventTemplates: new PerTarget(() => new EventTemplates()),
     calibrations,
     running: new RunningAttempts(),
     detachedReads: new DetachedReads(),
