@@ -1,3 +1,4 @@
+import type { Answer } from '../../async/answer.ts';
 import type {
   CreateKey,
   CreateKeyResult,
@@ -48,10 +49,11 @@ export interface LedgerStore {
   /** Resolves once the store can be used; rejects with an Error that says why it can't. */
   ready?(): Promise<void>;
 
-  admit(command: Admit): Promise<AdmitResult>;
-  extend(command: Extend): Promise<ExtendResult>;
-  settle(command: Settle): Promise<SettleResult>;
-  void(command: Void): Promise<VoidResult>;
+  // Each request needs these: a store that has the reply at once returns it without a promise, and throws its errors.
+  admit(command: Admit): Answer<AdmitResult>;
+  extend(command: Extend): Answer<ExtendResult>;
+  settle(command: Settle): Answer<SettleResult>;
+  void(command: Void): Answer<VoidResult>;
 
   /** Adds credits. The first grant creates the account. */
   grant(command: Grant): Promise<GrantResult>;
