@@ -150,7 +150,7 @@ export interface Admit extends Witnessed {
   /** Id of the API key, for its limits and counters. */
   readonly key: string;
   /** The key's version that the caller was authenticated with: any other version is refused; undefined: any. */
-  readonly keyVersion?: number;
+  readonly keyVersion?: number | undefined;
   /** Made by `RequestIds`, once per request, before the first call. */
   readonly requestId: string;
   /** The requested model: the request is counted under it if its lease runs out. */

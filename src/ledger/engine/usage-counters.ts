@@ -10,7 +10,7 @@ export interface Ended {
   /** Undefined where unknown: its gateway died, or gave up an admit without a reply. */
   readonly ending: Ending | undefined;
   /** What was consumed, if the request is charged. */
-  readonly usage?: SettledUsage;
+  readonly usage?: SettledUsage | undefined;
 }
 
 /** Whether the request counts as failed: it is neither known to have succeeded, nor was its client disconnected. */
