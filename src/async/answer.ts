@@ -1,5 +1,3 @@
-import { asError } from '../platform/as-error.ts';
-
 /**
  * What is here at once, or comes later.
  *
@@ -14,6 +12,7 @@ export function isLater<T>(answer: Answer<T>): answer is Promise<T> {
 
 /** Calls `next` with the answer: now if it is here, so that what follows needs no promise either. */
 export function andThen<T, Next>(answer: Answer<T>, next: (value: T) => Answer<Next>): Answer<Next> {
+  // oxlint-disable-next-line promise/no-callback-in-promise -- not a callback of Node's: what it throws rejects
   return isLater(answer) ? answer.then(next) : next(answer);
 }
 
@@ -22,6 +21,10 @@ export function answerOf<T>(call: () => Answer<T>): Answer<T> {
   try {
     return call();
   } catch (error) {
-    return Promise.reject(asError(error));
+    return rejection(error);
   }
+}
+
+async function rejection(error: unknown): Promise<never> {
+  throw error;
 }

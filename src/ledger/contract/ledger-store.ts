@@ -1,4 +1,3 @@
-import type { Answer } from '../../async/answer.ts';
 import type {
   CreateKey,
   CreateKeyResult,
@@ -50,10 +49,10 @@ export interface LedgerStore {
   ready?(): Promise<void>;
 
   // Each request needs these: a store that has the reply at once returns it without a promise, and throws its errors.
-  admit(command: Admit): Answer<AdmitResult>;
-  extend(command: Extend): Answer<ExtendResult>;
-  settle(command: Settle): Answer<SettleResult>;
-  void(command: Void): Answer<VoidResult>;
+  admit(command: Admit): AdmitResult | Promise<AdmitResult>;
+  extend(command: Extend): ExtendResult | Promise<ExtendResult>;
+  settle(command: Settle): SettleResult | Promise<SettleResult>;
+  void(command: Void): VoidResult | Promise<VoidResult>;
 
   /** Adds credits. The first grant creates the account. */
   grant(command: Grant): Promise<GrantResult>;

@@ -133,11 +133,15 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
     ending: undefined,
     provider: undefined,
   });
+  return admitted(account, key, hold, now);
+});
+
+function admitted(account: AccountRows, key: KeyRow, hold: NanoDollars, now: number): AdmitResult {
+  const { available } = account.totals;
   const { seq } = replyMeta(account, now);
   const rates = ratesOf(key, now);
-  const { available } = totals;
   return rates ? { code: 'ok', hold, available, rates, now, seq } : { code: 'ok', hold, available, now, seq };
-});
+}
 
 /** The rates member of a reply; undefined for a key without limits per minute. */
 function ratesAt(key: KeyRow | undefined, now: number): { readonly rates?: KeyRates } | undefined {

@@ -1,5 +1,4 @@
 import { andThen, type Answer, answerOf, isLater } from '../../async/answer.ts';
-import { withTimeout } from '../../async/timeout.ts';
 import { RetryQueue } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
 import {
@@ -41,6 +40,7 @@ import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
 import { type AccountCommands, type CallResult, StoreCaller, StoreHealth } from './store-caller.ts';
 import { Postings } from './postings.ts';
+import { inTime, untilRepaired } from './repair-waits.ts';
 import { RollbackRepair } from './rollback-repair.ts';
 import { Replayer } from './replayer.ts';
 import { UnpaidCharges } from './unpaid-charges.ts';
@@ -61,8 +61,6 @@ export interface ReliableStoreOptions {
   readonly clock?: StoreClock;
 }
 
-/** How long a command waits until its account has what it lost. */
-const REPAIR_MS = 2000;
 /** Witnesses of an admit whose idempotency key may have been charged: a rollback in a burst of requests leaves the newest. */
 const MAX_ADMITS_PER_KEY = 16;
 /** The number of rollbacks after which an admit is refused. */
@@ -187,7 +185,7 @@ export class ReliableStore implements LedgerStore {
     const first = await this.#extend(account, command);
     const live = account.holds.get(requestId);
     if (first.reply.code !== 'unknown' || !live || account.lost) return first.reply;
-    await this.#inTime(this.#redo.repairHold(account, live));
+    await inTime(this.#redo.repairHold(account, live));
     return (await this.#extend(account, command)).reply;
   }
 
@@ -252,7 +250,7 @@ export class ReliableStore implements LedgerStore {
     let known = await revoke();
     if (!known && this.#window.hasMade(account, key)) {
       // It is lost: made again later, it would work.
-      await this.#inTime(this.#redo.repair(account, account.seq, era));
+      await inTime(this.#redo.repair(account, account.seq, era));
       known = await revoke();
     }
     if (this.#remembers && known) this.#redo.record(account, { type: 'revokeKey', key });
@@ -432,31 +430,7 @@ export class ReliableStore implements LedgerStore {
     // One of them may have been charged under this idempotency key.
     const leftovers = idempotencyKey ? this.#postings.leftoversOf(account.id) : [];
     if (leftovers.length === 0 && !account.unpaid && !this.#redo.isRepairing(account)) return undefined;
-    return this.#repaired(account, leftovers);
-  }
-
-  async #repaired(account: WatchedAccount, leftovers: readonly Promise<unknown>[]): Promise<void> {
-    try {
-      await withTimeout(
-        Promise.all([this.#redo.whole(account), Promise.allSettled(leftovers)]),
-        REPAIR_MS,
-        () => {
-          throw new StoreUnavailableError('no');
-        },
-      );
-    } catch (error) {
-      // Nothing was admitted, whatever became of that.
-      throw error instanceof StoreUnavailableError
-        ? new StoreUnavailableError('no', { cause: error })
-        : error;
-    }
-  }
-
-  /** @throws {StoreUnavailableError} where a repair takes longer than a command may wait for it */
-  async #inTime(repair: Promise<void>): Promise<void> {
-    await withTimeout(repair, REPAIR_MS, () => {
-      throw new StoreUnavailableError('no', { cause: new Error('the account is being repaired') });
-    });
+    return untilRepaired([this.#redo.whole(account), Promise.allSettled(leftovers)]);
   }
 
   /** Voids what was admitted, and throws. */

@@ -86,7 +86,7 @@ describe('looking up a key', () => {
     store.gate = gate;
     const { key } = await createApiKeys(store, NO_CACHE).create({ account: 'acct' });
     const authenticator = createAuthenticator(store);
-    const asked = Array.from({ length: 50 }, () => authenticator.authenticate(bearer(key)));
+    const asked = Array.from({ length: 50 }, async () => authenticator.authenticate(bearer(key)));
     open();
     await Promise.all(asked);
     await authenticator.authenticate(bearer(key));

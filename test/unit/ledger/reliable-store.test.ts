@@ -155,7 +155,7 @@ describe('a store made reliable', () => {
       const held = [1, 2, 3, 4, 5];
       for (const n of held) await store.admit(admission(n, 10n));
       primary.fault = 'refuse';
-      const settled = held.map((n) => store.settle(settlement(n, BigInt(n))));
+      const settled = held.map(async (n) => store.settle(settlement(n, BigInt(n))));
       await pass(60_000);
       primary.fault = 'lose the answer';
       await pass(10_000);
