@@ -268,7 +268,7 @@ class AwayStore extends MemoryStore {
     return super.createKey({ ...key, limits: { budget: { amount: 3_200_000n, per: 'day' } } });
   }
 
-  override async settle(command: Parameters<LedgerStore['settle']>[0]): ReturnType<LedgerStore['settle']> {
+  override settle(command: Parameters<LedgerStore['settle']>[0]): ReturnType<LedgerStore['settle']> {
     if (!this.isAway) return super.settle(command);
     this.refused += 1;
     throw new StoreUnavailableError('no');

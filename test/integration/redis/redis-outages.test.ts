@@ -42,7 +42,7 @@ async function tryAll(store: LedgerStore): Promise<unknown[]> {
       store.settle(settlement(1, 12n)),
       store.void({ account: 'acme', requestId: requestId(3) }),
       store.grant({ account: 'acme', id: 'g2', amount: 1n }),
-    ].map((command) => command.catch((error: unknown) => error)),
+    ].map((command) => Promise.resolve<unknown>(command).catch((error: unknown) => error)),
   );
 }
 
