@@ -14,16 +14,22 @@ export async function startProxy(
 ): Promise<Proxy> {
   const peer = peerNamed(name);
   if (peer) return startPeer(peer, surroundings);
-  const { upstreamPort, redisUrl, folder, core } = surroundings;
-  const child = await startChild('proxy.ts', [name, String(upstreamPort), JSON.stringify(options)], {
+  const { upstreamPort, caFile, redisUrl, folder, core } = surroundings;
+  const origin = caFile ? `https://localhost:${upstreamPort}` : `http://127.0.0.1:${upstreamPort}`;
+  const child = await startChild('proxy.ts', [name, origin, JSON.stringify(options)], {
     core,
-    env: { REDIS_URL: redisUrl, SQLITE_FILE: join(folder, 'bench.db') },
+    env: {
+      REDIS_URL: redisUrl,
+      SQLITE_FILE: join(folder, 'bench.db'),
+      ...(caFile && { NODE_EXTRA_CA_CERTS: caFile }),
+    },
   });
+  const [key = ''] = await child.ask<readonly string[]>('keys');
   return {
     name,
     port: child.port,
     path: '/v1/chat/completions',
-    key: await child.ask<string>('key'),
+    key,
     headers: {},
     isSlowAtFirst: true,
     cpuUs: () => child.cpuUs(),

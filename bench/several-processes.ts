@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { verifyLedger } from '../src/ledger/operations/verify.ts';
 import { openStore } from '../src/ledger/stores/open-store.ts';
 import { type Child, startChild } from './child.ts';
-import { type Bench, doorOf, type Figure, median } from './figures.ts';
+import { addressOf, type Figure, median } from './figures.ts';
 import type { Requests } from './processes/load.ts';
 import { startProxy } from './proxies.ts';
 import type { Proxy } from './proxy.ts';
+import type { Bench } from './rounds.ts';
 
 /** What an answer of the benchmark's provider costs: 9 tokens at 1,000 and 12 at 3,000 nano-dollars. */
 const COST = 45_000n;
@@ -39,7 +40,7 @@ async function measure(bench: Bench, store: string, url: string, count: number):
       const runs = await Promise.all(
         pairs.map(({ proxy, load }) =>
           load.ask<Requests>('closed', {
-            ...doorOf(proxy),
+            ...addressOf(proxy),
             model: 'json-1200',
             bytes: 1024,
             connections: 32,
