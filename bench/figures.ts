@@ -20,7 +20,7 @@ export type Span = readonly [least: number, most: number];
 /** What one round of one proxy gave, by the figure's name. */
 export type Round = Readonly<Record<string, number>>;
 
-interface Row {
+export interface Row {
   readonly key: string;
   readonly what: string;
   readonly unit: string;

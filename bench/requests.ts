@@ -1,4 +1,4 @@
-import { addressOf, type Figure, median, type Round, toFigures } from './figures.ts';
+import { addressOf, type Figure, median, type Round, type Row, toFigures } from './figures.ts';
 import { ALL_STORES, MEMORY, routers, usesRedis } from './ours.ts';
 import { tlsPeers } from './peers.ts';
 import type { Requests } from './processes/load.ts';
@@ -10,7 +10,7 @@ const EXPRESS = ['router, memory, in Express', 'http-proxy-middleware in Express
 
 const KB = 1024;
 const MB = 1024 * KB;
-/** How long the allocations of a round are watched, after its processor time was. */
+/** By itself after each round: watching may cost processor time. */
 const ALLOCATION_SECONDS = 0.3;
 
 /** JSON completions: processor time a request with the core full, by the body's size, and the time added with it mostly idle. */
@@ -20,9 +20,9 @@ export async function measureRequests(bench: Bench): Promise<readonly Figure[]> 
   const large = ['bare', ...MEMORY, ...routers('Redis'), 'http-proxy-middleware', ...peers];
   const fewer = { ...bench, rounds: Math.min(bench.rounds, 3) };
   return [
-    ...toFigures(await interleave(bench, small, saturate(bench, KB)), rowsOf('1 KB')),
+    ...toFigures(await interleave(bench, small, saturate(bench, KB), allocation(bench)), rowsOf('1 KB')),
     ...toFigures(await interleave(fewer, large, saturate(bench, 32 * KB)), rowsOf('32 KB')),
-    ...toFigures(await interleave(fewer, large, saturate(bench, MB)), rowsOf('1 MB')),
+    ...toFigures(await interleave(fewer, large, saturate(bench, MB), block(bench)), rowsOf('1 MB')),
     ...toFigures(
       await interleave(bench, ['bare', ...ALL_STORES, ...FLOORS], (proxy, seconds) =>
         calm(bench, proxy, seconds),
@@ -43,13 +43,10 @@ export async function measureTls(bench: Bench): Promise<readonly Figure[]> {
   const byTls = { ...bench, surroundings: { ...surroundings, upstreamPort: ports.tls, caFile } };
   const names = ['bare', ...MEMORY, 'http-proxy-middleware', ...tlsPeers(bench.peers)];
   const rounds = await interleave(byTls, names, saturate(byTls, KB));
-  return toFigures(
-    rounds,
-    rowsOf('1 KB over TLS').filter(({ key }) => key !== 'allocated'),
-  );
+  return toFigures(rounds, rowsOf('1 KB over TLS'));
 }
 
-function rowsOf(size: string): Parameters<typeof toFigures>[1] {
+function rowsOf(size: string): readonly Row[] {
   return [
     { key: 'cpuUs', what: `${size}, processor time`, unit: 'µs' },
     { key: 'perSecond', what: `${size}, requests a second`, unit: '' },
@@ -67,11 +64,10 @@ function rowsOf(size: string): Parameters<typeof toFigures>[1] {
 
 /** Requests one after the other on each connection, as fast as they are answered. */
 function saturate(bench: Bench, bytes: number): (proxy: Proxy, seconds: number) => Promise<Round> {
-  const request = { model: 'json-1200', bytes, connections: bytes >= MB ? 8 : 64 };
   return async (proxy, seconds) => {
     const redisBefore = await bench.redisCpuUs();
     const before = await proxy.cpuUs();
-    const done = await bench.load.ask<Requests>('closed', { ...addressOf(proxy), ...request, seconds });
+    const done = await requestsAtFullSpeed(bench, proxy, bytes, seconds);
     const cpuUs = ((await proxy.cpuUs()) - before) / done.answered;
     const redisUs = ((await bench.redisCpuUs()) - redisBefore) / done.answered;
     return {
@@ -79,41 +75,37 @@ function saturate(bench: Bench, bytes: number): (proxy: Proxy, seconds: number) 
       perSecond: done.answered / done.seconds,
       failed: done.failed,
       ...(usesRedis(proxy.name) && { redisUs }),
-      ...(bytes === KB && proxy.node && { allocated: await allocatedKb(bench, proxy, request) }),
-      ...(bytes === MB && proxy.node && { blockMs: await longestBlock(bench, proxy, bytes) }),
     };
   };
 }
 
-async function allocatedKb(
-  bench: Bench,
-  proxy: Proxy,
-  request: Readonly<Record<string, unknown>>,
-): Promise<number> {
-  await proxy.node?.ask('watchAllocation');
-  const { answered } = await bench.load.ask<Requests>('closed', {
-    ...addressOf(proxy),
-    ...request,
-    seconds: ALLOCATION_SECONDS,
-  });
-  return ((await proxy.node?.ask<number>('allocatedBytes')) ?? Number.NaN) / answered / KB;
+function requestsAtFullSpeed(bench: Bench, proxy: Proxy, bytes: number, seconds: number): Promise<Requests> {
+  const connections = bytes >= MB ? 8 : 64;
+  return bench.load.ask('closed', { ...addressOf(proxy), model: 'json-1200', bytes, connections, seconds });
+}
+
+function allocation(bench: Bench): (proxy: Proxy) => Promise<Round> {
+  return async (proxy) => {
+    if (!proxy.node) return {};
+    await proxy.node.ask('watchAllocation');
+    const { answered } = await requestsAtFullSpeed(bench, proxy, KB, ALLOCATION_SECONDS);
+    return { allocated: (await proxy.node.ask<number>('allocatedBytes')) / answered / KB };
+  };
 }
 
 /** One request at a time, with pauses: what holds the loop is then one body alone. */
-async function longestBlock(bench: Bench, proxy: Proxy, bytes: number): Promise<number> {
-  const blocks: number[] = [];
-  for (let n = 0; n < 5; n++) {
-    await proxy.node?.ask('block');
-    await bench.load.ask<Requests>('open', {
-      ...addressOf(proxy),
-      model: 'json-1200',
-      bytes,
-      perSecond: 10,
-      seconds: 0.1,
-    });
-    blocks.push((await proxy.node?.ask<number>('block')) ?? Number.NaN);
-  }
-  return median(blocks);
+function block(bench: Bench): (proxy: Proxy) => Promise<Round> {
+  const request = { model: 'json-1200', bytes: MB, perSecond: 10, seconds: 0.1 };
+  return async (proxy) => {
+    if (!proxy.node) return {};
+    const blocks: number[] = [];
+    for (let n = 0; n < 5; n++) {
+      await proxy.node.ask('block');
+      await bench.load.ask<Requests>('open', { ...addressOf(proxy), ...request });
+      blocks.push(await proxy.node.ask<number>('block'));
+    }
+    return { blockMs: median(blocks) };
+  };
 }
 
 async function calm(bench: Bench, proxy: Proxy, seconds: number): Promise<Round> {

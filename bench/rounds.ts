@@ -23,41 +23,67 @@ export interface Bench {
   readonly isQuick: boolean;
 }
 
-/**
- * Runs every proxy once a round, in an order that changes, and returns each proxy's rounds.
- *
- * The machine's speed drifts, so a proxy is compared with the bare one of its own round.
- */
-export async function interleave(
+/** What a proxy does in so many seconds. */
+type Measure = (proxy: Proxy, seconds: number) => Promise<Round>;
+
+/** Starts these proxies and runs their code until it is compiled; they end when `use` is done. */
+export async function withProxies<T>(
   bench: Bench,
   names: readonly string[],
-  measure: (proxy: Proxy, seconds: number) => Promise<Round>,
-): Promise<ReadonlyMap<string, readonly Round[]>> {
+  use: (proxies: readonly Proxy[]) => Promise<T>,
+): Promise<T> {
   const proxies: Proxy[] = [];
   try {
     for (const name of names) proxies.push(await startProxy(name, bench.surroundings));
-    for (const proxy of proxies) {
-      if (proxy.node) await compile(bench, proxy);
-      await measure(proxy, proxy.isSlowAtFirst && !proxy.node ? bench.warmSeconds : 0.5);
-      await idle(proxy);
-    }
-    const rounds = new Map<string, Round[]>(names.map((name) => [name, []]));
-    for (let round = 0; round < bench.rounds; round++) {
-      const turned = [...proxies.slice(round % proxies.length), ...proxies.slice(0, round % proxies.length)];
-      for (const proxy of turned) {
-        if (bench.leadSeconds > 0) await measure(proxy, bench.leadSeconds);
-        rounds.get(proxy.name)?.push(await measure(proxy, bench.seconds));
-        await idle(proxy);
-      }
-    }
-    return rounds;
+    for (const proxy of proxies) if (proxy.node) await compile(bench, proxy);
+    return await use(proxies);
   } finally {
     for (const proxy of proxies) await proxy.stop();
   }
 }
 
+/**
+ * Runs every proxy once a round, in an order that changes, and returns each proxy's rounds.
+ *
+ * The machine's speed drifts, so a proxy is compared with the bare one of its own round.
+ *
+ * @param measureMore - what is measured after each round that counts, by itself
+ */
+export async function takeTurns(
+  bench: Bench,
+  proxies: readonly Proxy[],
+  measure: Measure,
+  measureMore: (proxy: Proxy) => Promise<Round> = async () => ({}),
+): Promise<ReadonlyMap<string, readonly Round[]>> {
+  for (const proxy of proxies) {
+    await measure(proxy, proxy.isSlowAtFirst && !proxy.node ? bench.warmSeconds : 0.5);
+    await idle(proxy);
+  }
+  const rounds = new Map<string, Round[]>(proxies.map(({ name }) => [name, []]));
+  for (let round = 0; round < bench.rounds; round++) {
+    const turned = [...proxies.slice(round % proxies.length), ...proxies.slice(0, round % proxies.length)];
+    for (const proxy of turned) {
+      if (bench.leadSeconds > 0) await measure(proxy, bench.leadSeconds);
+      const measured = await measure(proxy, bench.seconds);
+      rounds.get(proxy.name)?.push({ ...measured, ...(await measureMore(proxy)) });
+      await idle(proxy);
+    }
+  }
+  return rounds;
+}
+
+/** `takeTurns` with fresh processes. */
+export function interleave(
+  bench: Bench,
+  names: readonly string[],
+  measure: Measure,
+  measureMore?: (proxy: Proxy) => Promise<Round>,
+): Promise<ReadonlyMap<string, readonly Round[]>> {
+  return withProxies(bench, names, (proxies) => takeTurns(bench, proxies, measure, measureMore));
+}
+
 /** Requests and streams at full speed, whatever is measured then: a process that serves for days has all of its code compiled. */
-export async function compile({ load, warmSeconds }: Bench, proxy: Proxy): Promise<void> {
+async function compile({ load, warmSeconds }: Bench, proxy: Proxy): Promise<void> {
   const target = { ...addressOf(proxy), bytes: 1024 };
   await load.ask('closed', { ...target, model: 'json-1200', connections: 64, seconds: warmSeconds });
   await load.ask('streams', { ...target, model: 'stream-200-0', streams: 32, seconds: warmSeconds / 2 });

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { addressOf, type Figure, median, type Round, toFigures } from './figures.ts';
+import { addressOf, type Figure, median, type Round, type Row, toFigures } from './figures.ts';
 import { ALL_STORES, MEMORY } from './ours.ts';
 import type { Chunks } from './processes/load.ts';
 import type { Proxy } from './proxy.ts';
-import { type Bench, interleave } from './rounds.ts';
+import { type Bench, takeTurns, withProxies } from './rounds.ts';
 
 /** How much longer a round may last; the streams that still run then are closed, and count as late. */
 const PATIENCE_SECONDS = 6;
@@ -17,47 +17,56 @@ const SETTLED_MS = 500;
 const WATCHED_SECONDS = 2;
 
 /** Streams: processor time a chunk, the time added to the first and to each, and how many a core carries. */
-export async function measureStreams(bench: Bench): Promise<readonly Figure[]> {
-  const { peers } = bench;
-  const all = ['bare', ...ALL_STORES, 'http-proxy-middleware', ...peers];
-  const some = ['bare', ...MEMORY, 'http-proxy-middleware', ...peers];
-  const fewer = { ...bench, rounds: Math.min(bench.rounds, 3) };
-  const held = { ...bench, leadSeconds: 0 };
-  const begun = await interleave(bench, all, (proxy, seconds) => begin(bench, proxy, seconds));
-  const paced = await interleave(held, all, holding(bench, 100));
-  const full = await interleave({ ...fewer, leadSeconds: 0 }, some, holding(bench, 500));
-  const burst = await interleave(fewer, all, (proxy, seconds) => pour(bench, proxy, seconds));
-  return [
-    ...toFigures(paced, [
-      { key: 'cpuUs', what: '100 streams, 20 ms, processor time a chunk', unit: 'µs' },
-      { key: 'oneWayMs', what: '100 streams, 20 ms, added to each, p50', unit: 'ms', compare: 'over' },
-      { key: 'failed', what: '100 streams, 20 ms, broken', unit: '', ...FAILURES },
-    ]),
-    ...toFigures(begun, [
-      {
-        key: 'firstMs',
-        what: '100 streams begin a second, added to the first, p50',
-        unit: 'ms',
-        compare: 'over',
-      },
-      { key: 'cpuUs', what: '100 streams of 50 chunks begin a second, processor time a chunk', unit: 'µs' },
-      { key: 'failed', what: '100 streams begin a second, failed', unit: '', ...FAILURES },
-      { key: 'late', what: '100 streams begin a second, not ended in time', unit: '', ...FAILURES },
-    ]),
-    ...toFigures(full, [
-      { key: 'perSecond', what: '500 streams, 20 ms, chunks a second', unit: '' },
-      { key: 'cpuUs', what: '500 streams, 20 ms, processor time a chunk', unit: 'µs' },
-      { key: 'perCore', what: '500 streams, 20 ms, chunks a second that its core could carry', unit: '' },
-      { key: 'failed', what: '500 streams, 20 ms, broken', unit: '', ...FAILURES },
-    ]),
-    ...toFigures(burst, [
-      { key: 'cpuUs', what: '32 streams at full speed, processor time a chunk', unit: 'µs' },
-      { key: 'failed', what: '32 streams at full speed, failed', unit: '', ...FAILURES },
-    ]),
-  ];
+export function measureStreams(bench: Bench): Promise<readonly Figure[]> {
+  const names = ['bare', ...ALL_STORES, 'http-proxy-middleware', ...bench.peers];
+  return withProxies(bench, names, async (all) => {
+    const withoutStores = all.filter(({ name }) => !name.startsWith('router, ') || MEMORY.includes(name));
+    const fewer = { ...bench, rounds: Math.min(bench.rounds, 3) };
+    const held = { ...bench, leadSeconds: 0, rounds: Math.min(bench.rounds, 4) };
+    const begun = await takeTurns(fewer, all, (proxy, seconds) => begin(bench, proxy, seconds));
+    const paced = await takeTurns(held, all, holding(bench, 100));
+    const full = await takeTurns({ ...fewer, leadSeconds: 0 }, withoutStores, holding(bench, 500));
+    const burst = await takeTurns(fewer, all, (proxy, seconds) => pour(bench, proxy, seconds));
+    return [
+      ...toFigures(paced, PACED),
+      ...toFigures(begun, BEGUN),
+      ...toFigures(full, FULL),
+      ...toFigures(burst, BURST),
+    ];
+  });
 }
 
-const FAILURES = { compare: 'none', unlessZero: true } as const;
+const FAILURES = { unit: '', compare: 'none', unlessZero: true } as const;
+
+const PACED: readonly Row[] = [
+  { key: 'cpuUs', what: '100 streams, 20 ms, processor time a chunk', unit: 'µs' },
+  { key: 'oneWayMs', what: '100 streams, 20 ms, added to each, p50', unit: 'ms', compare: 'over' },
+  { key: 'failed', what: '100 streams, 20 ms, broken', ...FAILURES },
+];
+
+const BEGUN: readonly Row[] = [
+  {
+    key: 'firstMs',
+    what: '100 streams begin a second, added to the first, p50',
+    unit: 'ms',
+    compare: 'over',
+  },
+  { key: 'cpuUs', what: '100 streams of 50 chunks begin a second, processor time a chunk', unit: 'µs' },
+  { key: 'failed', what: '100 streams begin a second, failed', ...FAILURES },
+  { key: 'late', what: '100 streams begin a second, not ended in time', ...FAILURES },
+];
+
+const FULL: readonly Row[] = [
+  { key: 'perSecond', what: '500 streams, 20 ms, chunks a second', unit: '' },
+  { key: 'cpuUs', what: '500 streams, 20 ms, processor time a chunk', unit: 'µs' },
+  { key: 'perCore', what: '500 streams, 20 ms, chunks a second that its core could carry', unit: '' },
+  { key: 'failed', what: '500 streams, 20 ms, broken', ...FAILURES },
+];
+
+const BURST: readonly Row[] = [
+  { key: 'cpuUs', what: '32 streams at full speed, processor time a chunk', unit: 'µs' },
+  { key: 'failed', what: '32 streams at full speed, failed', ...FAILURES },
+];
 
 /** Streams that last a second: one begins every 10 ms, so that their chunks don't come at the same moments. */
 async function begin(bench: Bench, proxy: Proxy, seconds: number): Promise<Round> {

@@ -19,7 +19,6 @@ export const caddy: Peer = {
       `{
          admin off
          auto_https off
-         persist_config off
          log {
            level ERROR
          }

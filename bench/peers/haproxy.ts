@@ -21,7 +21,7 @@ export const haproxy: Peer = {
       config,
       `global
          nbthread 1
-         maxconn 20000
+         maxconn 8000
        defaults
          mode http
          option http-keep-alive
