@@ -61,7 +61,7 @@ const redisServer = await startRedis(['--appendonly', 'yes']);
 const redis = new Redis(redisServer.port);
 const upstream = await startChild('upstream.ts', [certFile, keyFile], { core: 1 });
 const load = await startChild('load.ts', [], { core: 1 });
-const surroundings = {
+const context = {
   upstreamPort: upstream.port,
   certificate: certFile,
   redisUrl: redisServer.url,
@@ -69,10 +69,10 @@ const surroundings = {
   core: 0,
 };
 try {
-  const peers = await findPeers(surroundings, wantedPeers);
+  const peers = await findPeers(context, wantedPeers);
   pin(await pidOf(redis), 1);
   const bench: Bench = {
-    surroundings,
+    context,
     upstream,
     load,
     redisCpuUs: () => cpuUsOf([redis]),

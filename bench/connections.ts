@@ -11,8 +11,8 @@ export async function measureConnections(bench: Bench): Promise<readonly Figure[
   const streams = bench.isQuick ? 500 : STREAMS;
   const what = `connections for ${streams.toLocaleString('en-US')} streams to an HTTP/2 provider`;
   const ports = await bench.upstream.ask<{ readonly http2: number }>('ports');
-  const { surroundings } = bench;
-  const byHttp2 = { ...surroundings, upstreamPort: ports.http2, caFile: surroundings.certificate };
+  const { context } = bench;
+  const byHttp2 = { ...context, upstreamPort: ports.http2, caFile: context.certificate };
   const figures: Figure[] = [];
   for (const name of ['bare', ...MEMORY]) {
     const proxy = await startProxy(name, byHttp2);

@@ -30,7 +30,7 @@ async function grow(
   options: Readonly<Record<string, unknown>>,
   measure: Measure,
 ): Promise<readonly Figure[]> {
-  const proxy = await startProxy('router, memory', bench.surroundings, options);
+  const proxy = await startProxy('router, memory', bench.context, options);
   try {
     await measure(bench, proxy, sizes[0] ?? 1);
     const figures: Figure[] = [];

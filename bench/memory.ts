@@ -10,7 +10,7 @@ export async function measureMemory(bench: Bench): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   let bareKb: number | undefined;
   for (const name of ['bare', ...MEMORY, 'http-proxy-middleware', ...bench.peers]) {
-    const proxy = await startProxy(name, bench.surroundings);
+    const proxy = await startProxy(name, bench.context);
     const streams = Math.min(bench.isQuick ? 500 : STREAMS, proxy.mostStreams ?? Infinity);
     const target = { ...addressOf(proxy), model: 'stream-1000-2000', bytes: 1024 };
     const hold = (count: number): Promise<number> => bench.load.ask('hold', { ...target, streams: count });

@@ -6,7 +6,7 @@ import { litellm } from './peers/litellm.ts';
 import { nginx } from './peers/nginx.ts';
 import { llmops, portkey } from './peers/node-gateways.ts';
 import type { Peer } from './peers/peer.ts';
-import type { Proxy, Surroundings } from './proxy.ts';
+import type { Proxy, Context } from './proxy.ts';
 
 const ALL: readonly Peer[] = [nginx, haproxy, caddy, portkey, llmops, bifrost, litellm];
 
@@ -24,7 +24,7 @@ export interface Peers {
  * @param wanted - their names; undefined for all
  */
 export async function findPeers(
-  surroundings: Surroundings,
+  context: Context,
   wanted: readonly string[] = ALL.map(({ name }) => name),
 ): Promise<Peers> {
   const versions: Record<string, string> = {};
@@ -34,7 +34,7 @@ export async function findPeers(
     if (!peer) throw new Error(`There is no gateway "${name}"`);
     try {
       const version = await peer.install();
-      await tryOut(peer, surroundings);
+      await tryOut(peer, context);
       versions[peer.name] = version;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -53,16 +53,16 @@ export function tlsPeers(names: readonly string[]): readonly string[] {
   return names.filter((name) => peerNamed(name)?.canTls);
 }
 
-export async function startPeer(peer: Peer, surroundings: Surroundings): Promise<Proxy> {
+export async function startPeer(peer: Peer, context: Context): Promise<Proxy> {
   const port = await freePort();
-  return runForeign(peer.name, port, peer.program({ ...surroundings, port }), surroundings.core);
+  return runForeign(peer.name, port, peer.program({ ...context, port }), context.core);
 }
 
 const CHUNKS = 200;
 
 /** @throws where it doesn't answer a request and a stream whole, or can't be measured here */
-async function tryOut(peer: Peer, surroundings: Surroundings): Promise<void> {
-  const proxy = await startPeer(peer, surroundings);
+async function tryOut(peer: Peer, context: Context): Promise<void> {
+  const proxy = await startPeer(peer, context);
   try {
     const json = await ask(proxy, 'json-1200', false);
     if (!json.includes('"chat.completion"'))

@@ -4,17 +4,17 @@ import { join } from 'node:path';
 
 import { startChild } from './child.ts';
 import { peerNamed, startPeer } from './peers.ts';
-import type { Proxy, Surroundings } from './proxy.ts';
+import type { Proxy, Context } from './proxy.ts';
 
-/** Proxies of ours and those that they are compared with, by name. */
+/** Starts a router or one of the proxies that it is compared with, by name. */
 export async function startProxy(
   name: string,
-  surroundings: Surroundings,
+  context: Context,
   options: Readonly<Record<string, unknown>> = {},
 ): Promise<Proxy> {
   const peer = peerNamed(name);
-  if (peer) return startPeer(peer, surroundings);
-  const { upstreamPort, caFile, redisUrl, folder, core } = surroundings;
+  if (peer) return startPeer(peer, context);
+  const { upstreamPort, caFile, redisUrl, folder, core } = context;
   const origin = caFile ? `https://localhost:${upstreamPort}` : `http://127.0.0.1:${upstreamPort}`;
   const child = await startChild('proxy.ts', [name, origin, JSON.stringify(options)], {
     core,

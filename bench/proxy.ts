@@ -19,7 +19,7 @@ export interface Proxy {
   stop(): Promise<void>;
 }
 
-export interface Surroundings {
+export interface Context {
   readonly upstreamPort: number;
   /** What the provider at that port must show; undefined where it speaks plain HTTP. */
   readonly caFile?: string;

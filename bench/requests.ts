@@ -38,9 +38,9 @@ export async function measureRequests(bench: Bench): Promise<readonly Figure[]> 
 /** The same 1 KB with a provider that is reached by TLS, over connections that stand already. */
 export async function measureTls(bench: Bench): Promise<readonly Figure[]> {
   const ports = await bench.upstream.ask<{ readonly tls: number }>('ports');
-  const { surroundings } = bench;
-  const { certificate: caFile } = surroundings;
-  const byTls = { ...bench, surroundings: { ...surroundings, upstreamPort: ports.tls, caFile } };
+  const { context } = bench;
+  const { certificate: caFile } = context;
+  const byTls = { ...bench, context: { ...context, upstreamPort: ports.tls, caFile } };
   const names = ['bare', ...MEMORY, 'http-proxy-middleware', ...tlsPeers(bench.peers)];
   const rounds = await interleave(byTls, names, saturate(byTls, KB));
   return toFigures(rounds, rowsOf('1 KB over TLS'));

@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Child } from './child.ts';
 import { addressOf, type Round } from './figures.ts';
 import { startProxy } from './proxies.ts';
-import type { Proxy, Surroundings } from './proxy.ts';
+import type { Proxy, Context } from './proxy.ts';
 
 /** What every part of the benchmark needs. */
 export interface Bench {
-  readonly surroundings: Surroundings;
+  readonly context: Context;
   readonly upstream: Child;
   readonly load: Child;
   redisCpuUs(): Promise<number>;
@@ -23,7 +23,7 @@ export interface Bench {
   readonly isQuick: boolean;
 }
 
-/** What a proxy does in so many seconds. */
+/** What a proxy does in a number of seconds. */
 type Measure = (proxy: Proxy, seconds: number) => Promise<Round>;
 
 /** Starts these proxies and runs their code until it is compiled; they end when `use` is done. */
@@ -34,7 +34,7 @@ export async function withProxies<T>(
 ): Promise<T> {
   const proxies: Proxy[] = [];
   try {
-    for (const name of names) proxies.push(await startProxy(name, bench.surroundings));
+    for (const name of names) proxies.push(await startProxy(name, bench.context));
     for (const proxy of proxies) if (proxy.node) await compile(bench, proxy);
     return await use(proxies);
   } finally {

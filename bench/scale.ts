@@ -54,8 +54,8 @@ async function measure(bench: Bench, ledger: Ledger, name: string, count: number
   try {
     for (let n = 0; n < count; n++) {
       const core = n % availableParallelism();
-      const surroundings = { ...bench.surroundings, redisUrl: ledger.url, core };
-      const proxy = await startProxy(name, surroundings, { accounts: ACCOUNTS });
+      const context = { ...bench.context, redisUrl: ledger.url, core };
+      const proxy = await startProxy(name, context, { accounts: ACCOUNTS });
       const keys = (await proxy.node?.ask<readonly string[]>('keys')) ?? [];
       pairs.push({ proxy, keys, load: await startChild('load.ts', [], { core: 1 }) });
     }

@@ -16,8 +16,8 @@ const COST = 45_000n;
 export async function measureProcesses(bench: Bench): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   for (const [store, url] of [
-    ['Redis', bench.surroundings.redisUrl],
-    ['SQLite', `sqlite:${join(bench.surroundings.folder, 'bench.db')}`],
+    ['Redis', bench.context.redisUrl],
+    ['SQLite', `sqlite:${join(bench.context.folder, 'bench.db')}`],
   ] as const) {
     for (const count of [1, 2]) figures.push(...(await measure(bench, store, url, count)));
   }
@@ -28,7 +28,7 @@ async function measure(bench: Bench, store: string, url: string, count: number):
   const pairs: { readonly proxy: Proxy; readonly load: Child }[] = [];
   for (let n = 0; n < count; n++) {
     // Each on a core, and their clients too: what two carry is limited by those as well.
-    const proxy = await startProxy(`router, ${store}`, { ...bench.surroundings, core: n });
+    const proxy = await startProxy(`router, ${store}`, { ...bench.context, core: n });
     pairs.push({ proxy, load: await startChild('load.ts', [], { core: 1 - n }) });
   }
   const ledger = openStore(url);

@@ -33,7 +33,7 @@ export interface Place {
 const PEERS = join(homedir(), '.cache/chat-completions-router/peers');
 const MAX_SECONDS = 240;
 
-/** Of npm's, of pip's, or of a script's of Node's: there the cause, where one is told. */
+/** Of npm's, of pip's, or of a script's of Node's: there the cause, where it has one. */
 const LINE_THAT_SAYS_WHY = /(?<=\[cause\]: ).*|^(?:npm error|ERROR:|\w*Error:|❌).*$/m;
 
 export const folderOf = (name: string): string => join(PEERS, name);

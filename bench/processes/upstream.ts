@@ -1,7 +1,7 @@
 /**
  * A provider on raw sockets, cheap enough not to be what is measured.
  *
- * What it answers stands in the request's model: `json-1200` is an answer of so many bytes, `stream-50-20` one of 50 chunks
+ * What it answers stands in the request's model: `json-1200` is an answer of 1,200 bytes, `stream-50-20` one of 50 chunks
  * with 20 ms between them. Each chunk says when it left, in ns of the system's monotonic clock.
  *
  * `upstream.ts CERTIFICATE KEY` listens on three ports: plain HTTP, TLS, and TLS with HTTP/2.
