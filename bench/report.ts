@@ -37,9 +37,8 @@ export function printed({
 /** The tables of README.md beside this file and of docs/scaling.md, as far as their parts have run. */
 export function markdownOf(machine: Machine, figures: readonly Figure[]): string {
   const { node, cpu, cores, at, peers } = machine;
-  const versions = Object.entries(peers).map(([name, version]) => `${name} ${version}`);
-  const line = `Node ${node.slice(1)}, ${cores} cores (${cpu}), ${at.slice(0, 10)}${versions.map((text) => `, ${text}`).join('')}`;
-  return [line, ...resultTables(figures), ...scalingTables(figures)].join('\n\n') + '\n';
+  const line = `Node ${node.slice(1)}, ${cores} cores (${cpu}), ${at.slice(0, 10)}`;
+  return [line, ...resultTables(figures, peers), ...scalingTables(figures)].join('\n\n') + '\n';
 }
 
 /** Rows of the table of results, by the figure's name. */
@@ -63,15 +62,17 @@ const RESULTS: Readonly<Record<string, string>> = {
 };
 
 /** One table of our routers with the floors, and one of the other gateways. */
-function resultTables(figures: readonly Figure[]): readonly string[] {
+function resultTables(figures: readonly Figure[], versions: Machine['peers']): readonly string[] {
   const names = [...new Set(figures.filter(({ what }) => what in RESULTS).map(({ proxy }) => proxy))];
   const isOurs = (name: string): boolean => name.startsWith('router, ');
   const ours = names.filter((name) => isOurs(name) || name === 'bare');
   const others = names.filter((name) => !isOurs(name));
-  return [ours, others].filter((columns) => columns.length > 1).map((columns) => table(figures, columns));
+  return [ours, others]
+    .filter((columns) => columns.length > 1)
+    .map((columns) => table(figures, columns, versions));
 }
 
-function table(figures: readonly Figure[], columns: readonly string[]): string {
+function table(figures: readonly Figure[], columns: readonly string[], versions: Machine['peers']): string {
   const rows = Object.entries(RESULTS).flatMap(([what, title]) => {
     const cells = columns.map((column) => {
       const figure = figures.find((one) => one.what === what && one.proxy === column);
@@ -79,7 +80,8 @@ function table(figures: readonly Figure[], columns: readonly string[]): string {
     });
     return cells.every((cell) => cell === '') ? [] : [[title, ...cells]];
   });
-  return markdownTable(['', ...columns], rows);
+  const head = columns.map((column) => `${column} ${versions[column] ?? ''}`.trimEnd());
+  return markdownTable(['', ...head], rows);
 }
 
 /** A ratio to bare where there is one; bare's own is its value, as are figures that a reader wants as such. */

@@ -144,11 +144,12 @@ async function separateServers(name: string, size: number, counts: readonly numb
 }
 
 async function threeNodes(): Promise<Ledger> {
-  const { url, primaries, stop } = await startCluster();
-  const servers = primaries.map(({ redis }) => redis);
+  const cluster = await startCluster();
+  const servers = cluster.primaries.map(({ redis }) => redis);
   for (const redis of servers) {
     await redis.config('SET', 'appendonly', 'yes');
     pin(await pidOf(redis), 1);
   }
-  return { name: 'a cluster of 3', counts: [1, 2, MAX_PROCESSES], urls: [url], servers, stop };
+  const stop = (): Promise<void> => cluster.stop();
+  return { name: 'a cluster of 3', counts: [1, 2, MAX_PROCESSES], urls: [cluster.url], servers, stop };
 }
