@@ -1,10 +1,7 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-
 type Store = 'memory' | 'Redis' | 'SQLite';
 
 /** What follows the store in a router's name; nothing for the default, `http-proxy-middleware`. */
-const TRANSPORTS = existsSync(join(import.meta.dirname, '../dist/undici.js')) ? ['', ', undici'] : [''];
+const TRANSPORTS = ['', ', undici'];
 
 /** The names of our routers with these stores, each on every transport. */
 export function routers(...stores: readonly Store[]): readonly string[] {

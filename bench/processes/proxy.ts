@@ -85,6 +85,8 @@ async function middlewareWithRedis(): Promise<http.RequestListener> {
 /** With everything on: keys, credits, holds, metering. */
 async function router(store: string, onUndici: boolean): Promise<ChatCompletionsRouter> {
   const { models = 0, keys = 0, accounts = 1, maxBodyBytes }: Options = JSON.parse(options);
+  // Only a process that uses undici loads it.
+  const transport = onUndici && (await import('chat-completions-router/undici')).undiciTransport();
   const pricing = { input: '1.00', output: '3.00' };
   const model = { contextWindow: 100_000_000, maxOutputTokens: 4096, pricing };
   const names = ['json-1200', 'stream-50-20', 'stream-500-20', 'stream-1000-2000', 'stream-200-0'];
@@ -96,7 +98,7 @@ async function router(store: string, onUndici: boolean): Promise<ChatCompletions
     models: Object.fromEntries(
       all.map((name) => [name, { ...model, targets: [{ provider: 'bench', model: name }] }]),
     ),
-    ...(onUndici && (await undiciOptions())),
+    ...(transport && { transport }),
     ...(maxBodyBytes && { maxBodyBytes }),
   });
   await made.ready();
@@ -110,13 +112,6 @@ async function router(store: string, onUndici: boolean): Promise<ChatCompletions
   );
   for (let n = 0; n < keys; n++) await made.keys.create({ account: `account${n}`, name: 'other' });
   return made;
-}
-
-/** The package of this transport is loaded by those alone that use it. */
-async function undiciOptions(): Promise<object> {
-  const path: string = 'chat-completions-router/undici';
-  const { undiciTransport }: { readonly undiciTransport: () => unknown } = await import(path);
-  return { transport: undiciTransport() };
 }
 
 const server = http.createServer(await listenerOf(kind));

@@ -16,6 +16,7 @@ export const SIDEBAR: readonly { readonly text: string; readonly pages: Readonly
       text: 'Requests',
       pages: {
         providers: 'Providers',
+        transports: 'Transports',
         models: 'Models',
         failover: 'Failover',
         streaming: 'Streaming',

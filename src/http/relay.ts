@@ -1,18 +1,18 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
 import type { RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
+import type { AnswerBody, BodyReader } from './answer-body.ts';
 import type { AnswerEditor } from './answer-editor.ts';
 import type { DetachedRead } from './detached-reads.ts';
 import type { ClientConnection, ClientResponse, Exchange } from './exchange.ts';
 import { appendChunks } from './body-chunks.ts';
 import { interruptedEnd, type RelayEnd } from './relay-end.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
-import { MAX_PART_BYTES, Turns, readBuffered } from './turns.ts';
+import { MAX_PART_BYTES, Turns } from './turns.ts';
 
 /** A provider's answer on its way to the client. */
 export interface ProviderAnswer {
@@ -22,7 +22,7 @@ export interface ProviderAnswer {
   /** All headers that the provider sent, for the router only. */
   readonly received: IncomingHttpHeaders;
   /** The answer's bytes, decompressed. Destroying it closes the connection to the provider. */
-  readonly body: Readable;
+  readonly body: AnswerBody;
   /** Restarts the idle timeout when bytes arrive, or pauses it while the client doesn't read. */
   readonly idleTimeout: { touch(): void; pause(): void };
 }
@@ -72,7 +72,7 @@ export function relay(
   return new Relay(exchange, client, answer, options).run();
 }
 
-class Relay {
+class Relay implements BodyReader {
   readonly #response: ClientResponse;
   readonly #client: ClientConnection;
   readonly #answer: ProviderAnswer;
@@ -82,6 +82,7 @@ class Relay {
   #resolve: ((end: RelayEnd) => void) | undefined;
   #flushing: NodeJS.Immediate | undefined;
   #heartbeat: StreamHeartbeat | undefined;
+  #linger: Timeout | undefined;
   #onDrain: (() => void) | undefined;
   readonly #stalls = new Stalls();
   /** When the first byte of the body arrived. */
@@ -117,7 +118,7 @@ class Relay {
     this.#response.writeHead(this.#answer.status, this.#head);
     const whole = this.#client.isDisconnected
       ? undefined
-      : readBuffered(body, this.#head['content-length'], MAX_PART_BYTES);
+      : body.takeWhole(this.#head['content-length'], MAX_PART_BYTES);
     if (whole) this.#forwardWhole(whole);
     if (this.#end) return this.#end;
     return new Promise((resolve) => {
@@ -142,34 +143,10 @@ class Relay {
         () => this.#canSendHeartbeat(),
       );
     }
-    let isWhole = false;
-    const onBroken = (error?: Error): void => {
-      // A body that ended is closed as well.
-      if (isWhole && error === undefined) return;
-      const broken = (): void => {
-        this.#onBroken(error ?? body.errored ?? undefined);
-      };
-      if (this.#withheld) broken();
-      else this.#turns.end(broken);
-    };
-    body.on('data', (chunk: Buffer) => {
-      this.#onData(chunk);
-    });
-    body.on('end', () => {
-      isWhole = true;
-      this.#turns.end(() => {
-        this.#onEnd();
-      });
-    });
-    body.on('error', onBroken);
-    body.on('close', onBroken);
     this.#client.onDisconnect(() => {
       this.#onDisconnect();
     });
-    // It was paused while its first event was read.
-    body.resume();
-    // It may have broken in the packet that contained its head, before the listeners were added.
-    if (body.destroyed) onBroken();
+    if (!this.#end) body.read(this);
   }
 
   #finish(end: Omit<RelayEnd, 'withheld' | 'firstByteAt' | 'stalled'>): void {
@@ -183,6 +160,7 @@ class Relay {
     clearImmediate(this.#flushing);
     this.#turns.stop();
     this.#heartbeat?.stop();
+    this.#linger?.clear();
     if (this.#onDrain) this.#response.off('drain', this.#onDrain);
     this.#client.onDisconnect(undefined);
     this.#options.meter.end();
@@ -202,7 +180,7 @@ class Relay {
     } catch (error) {
       this.#fail(asError(error));
     }
-    this.#onBroken();
+    this.#breakOff();
   }
 
   #send(chunk: Buffer): void {
@@ -245,7 +223,7 @@ class Relay {
     this.#response.destroy();
   }
 
-  #onData(chunk: Buffer): void {
+  onData(chunk: Buffer): void {
     if (this.#end) return;
     this.#firstByteAt ??= performance.now();
     this.#answer.idleTimeout.touch();
@@ -296,7 +274,27 @@ class Relay {
     });
   }
 
-  #onEnd(): void {
+  onEnd(): void {
+    this.#linger?.clear();
+    this.#turns.end(() => {
+      this.#complete();
+    });
+  }
+
+  onBroken(error: Error | undefined): void {
+    this.#linger?.clear();
+    const broken = (): void => {
+      this.#breakOff(error);
+    };
+    if (this.#withheld) {
+      broken();
+      return;
+    }
+    this.#turns.takeRest(this.#answer.body.takeKept());
+    this.#turns.end(broken);
+  }
+
+  #complete(): void {
     if (this.#end) return;
     if (this.#afterDisconnect === 'awaiting-usage') {
       this.#finish({ ending: 'finished' });
@@ -309,7 +307,7 @@ class Relay {
     this.#sendAll(this.#flush());
     if (this.#isOver) return;
     if (this.#isTruncated()) {
-      this.#onBroken();
+      this.#breakOff();
       return;
     }
     this.#response.end();
@@ -330,7 +328,7 @@ class Relay {
     return this.#end !== undefined;
   }
 
-  #onBroken(error?: Error): void {
+  #breakOff(error?: Error): void {
     if (this.#end) return;
     if (this.#afterDisconnect) {
       this.#finish({ ending: 'client_gone' });
@@ -356,7 +354,8 @@ class Relay {
     if (this.#betweenEvents()) {
       this.#response.end(Buffer.from(`data: ${JSON.stringify(shown)}\n\n`));
     } else {
-      this.#response.destroy();
+      // What was written in this turn leaves first: its reader knows then that more is missing.
+      setImmediate(() => this.#response.destroy());
     }
   }
 
@@ -375,11 +374,10 @@ class Relay {
       if (meter.done) this.#finish({ ending: 'finished' });
       // A client that disconnects after the last token still pays; wait briefly for its usage chunk.
       this.#continueReading('awaiting-usage');
-      const linger = new Timeout(LINGER_MS, () => {
+      this.#linger = new Timeout(LINGER_MS, () => {
         // Only one of several choices may have finished, and the others may take long.
         if (this.#end || !this.#detach(detached)) body.destroy();
       });
-      body.once('close', () => linger.clear());
       return;
     }
     if (this.#detach(detached)) return;

@@ -64,12 +64,18 @@ export interface TurnReader {
   readonly canContinue: (isOver: boolean) => boolean;
 }
 
+/** A body, as far as `Turns` controls it. */
+export interface Pausable {
+  pause(): unknown;
+  resume(): unknown;
+}
+
 /**
  * Passes a body's chunks to its reader, a few bytes in each turn of the event loop: a socket can deliver megabytes in one.
  * The rest of a chunk waits for the next turn, and the body is paused meanwhile.
  */
 export class Turns {
-  readonly #body: Readable;
+  readonly #body: Pausable;
   readonly #reader: TurnReader;
   readonly #budget = new TurnBudget();
   #rest: Buffer | undefined;
@@ -78,7 +84,7 @@ export class Turns {
   /** Set when the body has ended: called once all bytes are forwarded. */
   #onEnd: (() => void) | undefined;
 
-  constructor(body: Readable, reader: TurnReader) {
+  constructor(body: Pausable, reader: TurnReader) {
     this.#body = body;
     this.#reader = reader;
   }
@@ -114,6 +120,11 @@ export class Turns {
     }
     this.#onEnd ??= then;
     this.#schedule();
+  }
+
+  /** Takes bytes of a body that broke while it was paused: they are inspected before the end. */
+  takeRest(chunks: readonly Buffer[]): void {
+    if (chunks.length > 0) this.#rest = Buffer.concat(this.#rest ? [this.#rest, ...chunks] : chunks);
   }
 
   /** Leaves the body to the reader until `resume`. */

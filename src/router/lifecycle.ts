@@ -57,7 +57,7 @@ export class RouterLifecycle {
   }
 
   async #close(): Promise<void> {
-    const { settings, detachedReads, discovery, running, maintenance, billing, agents, store } =
+    const { settings, detachedReads, discovery, running, maintenance, billing, transport, store } =
       this.#services;
     const { closeTimeoutMs } = settings;
     detachedReads.close();
@@ -68,7 +68,7 @@ export class RouterLifecycle {
     await this.#waitForRequests(ABORT_MS);
     await withTimeout(Promise.all([maintenance.close(), billing.drain()]), closeTimeoutMs, () => {});
     const { waiting } = billing;
-    agents.close();
+    transport.close();
     await store.close();
     if (waiting > 0) this.#reportUnposted(waiting);
   }

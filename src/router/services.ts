@@ -14,13 +14,14 @@ import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
 import { resolveSettings, assertObject, type Settings } from '../options/resolve-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
-import { Agents } from '../upstream/upstream-request.ts';
+import { HttpProxyTransport } from '../upstream/http-proxy-transport.ts';
 import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { Failover } from '../upstream/failover.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
 import { ProviderClient } from '../upstream/provider-client.ts';
 import { RunningAttempts } from '../upstream/attempt.ts';
 import { StreamTermination } from '../upstream/stream-traits.ts';
+import { assertTransport, type Transport } from '../upstream/transport.ts';
 import type { RouteServices } from './routes.ts';
 
 export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'>;
@@ -35,7 +36,7 @@ export interface RouterServices extends RouteServices {
   readonly current: CurrentCatalog;
   readonly discovery: ModelDiscovery;
   readonly maintenance: Maintenance;
-  readonly agents: Agents;
+  readonly transport: Transport;
 }
 
 /**
@@ -67,7 +68,8 @@ export function createServices(
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
-  const agents = new Agents();
+  const transport = options.transport?.create() ?? new HttpProxyTransport();
+  assertTransport(transport);
   return {
     settings,
     hooks,
@@ -95,9 +97,9 @@ export function createServices(
       return current.catalog;
     },
     discovery: current.discovery,
-    agents,
+    transport,
     breakers,
-    failover: new Failover(new ProviderClient(agents), breakers, settings.retries),
+    failover: new Failover(new ProviderClient(transport), breakers, settings.retries),
     termination: new StreamTermination(),
     calibrations,
     running: new RunningAttempts(),

@@ -186,10 +186,13 @@ type AttemptResult =
 function discard({ answer, report }: FailoverResult): void {
   const { body } = answer;
   report.over();
-  body.on('error', () => {});
-  const timeout = new Timeout(DISCARD_MS, () => body.destroy());
-  body.once('close', () => timeout.clear());
-  body.resume();
+  const timeout = new Timeout(DISCARD_MS, () => {
+    body.destroy();
+  });
+  const over = (): void => {
+    timeout.clear();
+  };
+  body.read({ onData: () => {}, onEnd: over, onBroken: over });
 }
 
 /** @throws {ClientDisconnectedError} as soon as the client leaves */

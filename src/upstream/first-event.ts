@@ -1,8 +1,7 @@
-import { Readable } from 'node:stream';
-
 import { Timeout } from '../async/timeout.ts';
 import { withoutAnswerBytes } from '../platform/as-error.ts';
 import { UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
+import { bodyOfChunks, type BodyReader } from '../http/answer-body.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import { isEventStream, type ProviderAnswer } from '../http/relay.ts';
@@ -43,7 +42,7 @@ export function afterFirstEvent(
 }
 
 /** Ends by one of `#pass`, `#passWhole` and `#fail`, once. */
-class FirstEventWait {
+class FirstEventWait implements BodyReader {
   readonly #answer: ProviderAnswer;
   readonly #client: ClientConnection;
   readonly #terms: FirstEventTerms;
@@ -55,6 +54,7 @@ class FirstEventWait {
   readonly #timeout: Timeout;
   #hasEvent = false;
   #isEnded = false;
+  #isOver = false;
 
   constructor(
     answer: ProviderAnswer,
@@ -86,28 +86,19 @@ class FirstEventWait {
   }
 
   start(): void {
-    const { body } = this.#answer;
-    body.on('data', this.#onData);
-    body.on('end', this.#onEnd);
-    body.on('error', this.#onBroken);
-    body.on('close', this.#onBroken);
     this.#client.onDisconnect(() => {
       const abort = (reason: Error): void => {
         this.#fail(reason);
       };
       if (!this.#terms.detached?.begin(abort)) abort(new ClientDisconnectedError());
     });
-    if (body.destroyed) this.#onBroken(body.errored ?? undefined);
+    if (!this.#isOver) this.#answer.body.read(this);
   }
 
   #stop(): void {
-    const { body } = this.#answer;
+    this.#isOver = true;
     this.#timeout.clear();
     this.#turns.stop();
-    body.off('data', this.#onData);
-    body.off('end', this.#onEnd);
-    body.off('error', this.#onBroken);
-    body.off('close', this.#onBroken);
     this.#client.onDisconnect(undefined);
   }
 
@@ -117,24 +108,20 @@ class FirstEventWait {
       this.#passWhole();
       return;
     }
-    const { body } = this.#answer;
     this.#stop();
-    body.pause();
-    if (this.#chunks.length > 0) body.unshift(concatChunks(this.#chunks.take()));
+    this.#answer.body.unread(concatChunks(this.#chunks.take()));
     this.#resolve(this.#answer);
   }
 
   #passWhole(): void {
     this.#stop();
-    const body = Readable.from(this.#chunks.take(), { objectMode: false });
-    this.#resolve({ ...this.#answer, body });
+    this.#resolve({ ...this.#answer, body: bodyOfChunks(this.#chunks.take()) });
   }
 
   #fail(error: Error): void {
     const { body } = this.#answer;
     this.#stop();
-    // An error event without a listener would end the process.
-    body.on('error', () => {});
+    body.unread();
     body.destroy();
     this.#reject(error);
   }
@@ -145,11 +132,11 @@ class FirstEventWait {
     else this.#pass();
   }
 
-  readonly #onData = (chunk: Buffer): void => {
+  onData(chunk: Buffer): void {
     this.#answer.idleTimeout.touch();
     this.#chunks.add(chunk);
     this.#turns.take(chunk);
-  };
+  }
 
   /** Decides only once every byte so far was metered: an error may follow an event. */
   #check(): void {
@@ -158,12 +145,12 @@ class FirstEventWait {
     else if (this.#hasEvent || this.#chunks.length > MAX_BYTES) this.#pass();
   }
 
-  readonly #onEnd = (): void => {
+  onEnd(): void {
     this.#isEnded = true;
     this.#turns.end(() => {
       this.#checkWhole();
     });
-  };
+  }
 
   #checkWhole(): void {
     const meter = this.#meter;
@@ -174,11 +161,9 @@ class FirstEventWait {
     else this.#passWhole();
   }
 
-  readonly #onBroken = (error?: Error): void => {
-    // A stream that ended normally closes, too.
-    if (this.#isEnded && error === undefined) return;
+  onBroken(error: Error | undefined): void {
     this.#fail(isAbortReason(error) ? error : brokenBefore(error));
-  };
+  }
 }
 
 /** Whether the router aborted the body itself, for this reason. */

@@ -1,6 +1,5 @@
-import { Readable } from 'node:stream';
-
 import { Timeout } from '../async/timeout.ts';
+import { bodyOfChunks } from '../http/answer-body.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
 import type { ProviderAnswer } from '../http/relay.ts';
@@ -29,10 +28,6 @@ export function peek(answer: ProviderAnswer, client: ClientConnection): Promise<
 
     function stop(): void {
       timeout.clear();
-      body.off('data', onData);
-      body.off('end', onEnd);
-      body.off('error', onBroken);
-      body.off('close', onBroken);
       client.onDisconnect(undefined);
     }
 
@@ -43,9 +38,8 @@ export function peek(answer: ProviderAnswer, client: ClientConnection): Promise<
 
     function onEnough(): void {
       stop();
-      body.pause();
       const begun = concatChunks(chunks.take());
-      if (begun.length > 0) body.unshift(begun);
+      body.unread(begun);
       resolve({ text: decodeHead(begun), answer });
     }
 
@@ -54,30 +48,23 @@ export function peek(answer: ProviderAnswer, client: ClientConnection): Promise<
       const whole = concatChunks(chunks.take());
       resolve({
         text: decodeHead(whole),
-        answer: { ...answer, body: Readable.from([whole], { objectMode: false }) },
+        answer: { ...answer, body: bodyOfChunks([whole]) },
       });
     }
 
     /** The relay finds the body destroyed. */
     function onBroken(): void {
       stop();
-      body.on('error', () => {});
       resolve({ text: '', answer });
     }
 
-    body.on('data', onData);
-    body.on('end', onEnd);
-    body.on('error', onBroken);
-    body.on('close', onBroken);
     client.onDisconnect(() => {
       stop();
-      body.on('error', () => {});
+      body.unread();
       body.destroy();
       reject(new ClientDisconnectedError());
     });
-    // An earlier peek has paused it.
-    body.resume();
-    if (body.destroyed) onBroken();
+    if (!client.isDisconnected) body.read({ onData, onEnd, onBroken });
   });
 }
 

@@ -7,7 +7,8 @@ import type { BodyChunks } from '../http/body-chunks.ts';
 import type { ProviderAnswer } from '../http/relay.ts';
 import type { Target } from '../catalog/model.ts';
 import type { RequestTrace } from '../observability/request-trace.ts';
-import { type Agents, upstreamRequest } from './upstream-request.ts';
+import type { Transport } from './transport.ts';
+import { upstreamRequest } from './upstream-request.ts';
 import { attempt, type AttemptProgress } from './attempt.ts';
 import { peek } from './peek.ts';
 import { saysQuotaSpent, saysUsageOptionUnknown } from './provider-errors.ts';
@@ -78,12 +79,12 @@ function preferred(kept: RateLimitedAnswer | undefined, next: RateLimitedAnswer)
  * added), it is sent again without that, to the same target. The client never sees the rejection, and the router remembers it.
  */
 export class ProviderClient {
-  readonly #agents: Agents;
+  readonly #transport: Transport;
   readonly #keys = new ProviderKeys();
   readonly #includeUsage = new IncludeUsageSupport();
 
-  constructor(agents: Agents) {
-    this.#agents = agents;
+  constructor(transport: Transport) {
+    this.#transport = transport;
   }
 
   /** @throws as `attempt`, and an UpstreamError if the provider's key can't be read */
@@ -186,8 +187,9 @@ export class ProviderClient {
     client.throwIfDisconnected();
     const trace = request.trace?.attempt(target);
     const body = request.body(includeUsage);
-    const outgoing = upstreamRequest(target, clientHeaders, apiKey, body, this.#agents, trace);
+    const outgoing = upstreamRequest(target, clientHeaders, apiKey, body, trace);
     const terms = {
+      transport: this.#transport,
       timeouts: target.provider.timeouts,
       spentMs: performance.now() - startedAt,
       client,

@@ -5,7 +5,7 @@ import * as https from 'node:https';
 import { byteLength, type BodyChunks } from '../http/body-chunks.ts';
 import type { Target } from '../catalog/model.ts';
 import type { AttemptTrace } from '../observability/request-trace.ts';
-import type { UpstreamRequest } from './proxy-request.ts';
+import type { UpstreamRequest } from './transport.ts';
 
 /** Allow-list of the client's headers that are forwarded to providers.
  *
@@ -29,7 +29,6 @@ export function upstreamRequest(
   clientHeaders: IncomingHttpHeaders,
   apiKey: string | undefined,
   body: BodyChunks,
-  agents: Agents,
   trace: AttemptTrace | undefined,
 ): UpstreamRequest {
   const headers: Record<string, string> = {
@@ -53,7 +52,6 @@ export function upstreamRequest(
     headers,
     body,
     apiKey,
-    agent: agents.for(provider.origin),
   };
 }
 

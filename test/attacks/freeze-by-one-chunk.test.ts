@@ -4,6 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
+import { bodyOfStream, streamOf } from '../../src/http/answer-body.ts';
 import { ClientConnection, type ClientResponse, type Exchange } from '../../src/http/exchange.ts';
 import { readChatRequest } from '../../src/http/read-body.ts';
 import { type ProviderAnswer, relay, type RelayOptions } from '../../src/http/relay.ts';
@@ -81,7 +82,13 @@ function startRelay(parts: Partial<RelayOptions> = {}): Running {
 
 function answerOf(body: Readable): ProviderAnswer {
   const idleTimeout = { touch: (): void => {}, pause: (): void => {} };
-  return { status: 200, headers: { 'content-type': 'text/event-stream' }, received: {}, body, idleTimeout };
+  return {
+    status: 200,
+    headers: { 'content-type': 'text/event-stream' },
+    received: {},
+    body: bodyOfStream(body),
+    idleTimeout,
+  };
 }
 
 function exchangeOf(response: Response, body?: Readable): Exchange {
@@ -206,7 +213,7 @@ describe('a chunk of an answer that is slow to look at', () => {
     const answer = await passed;
     expect((await turns).length).toBeGreaterThan(bytes.length / PART);
     expect(begun).toHaveLength(0);
-    expect(Buffer.concat(await answer.body.toArray()).equals(bytes)).toBe(true);
+    expect(Buffer.concat(await streamOf(answer.body).toArray()).equals(bytes)).toBe(true);
   });
 });
 

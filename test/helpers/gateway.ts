@@ -16,6 +16,7 @@ import {
 import { PRESETS } from '../../src/catalog/presets.ts';
 import type { Mount, Mounted } from '../contracts/mount.ts';
 import { type Provider, startProvider } from './provider.ts';
+import { transportOption } from './transport.ts';
 
 export type { Mount, Mounted };
 
@@ -91,6 +92,7 @@ export async function startGateway(
         maxOutputTokens: 1000,
       },
     },
+    ...transportOption(),
     hooks: isSeveral(hooks) ? [own, ...hooks] : { ...own, ...hooks },
     ...routerOptions,
   });

@@ -72,7 +72,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   admin: ['router', 'adapters', 'keys', 'http', 'options', 'observability', 'ledger/operations', ...GROUND],
   cli: ['platform', 'cli/commands', 'cli/config', 'cli/terminal', 'ledger/contract', 'ledger/stores'],
   'cli/commands': ['platform', 'cli/config', 'cli/terminal', 'keys', 'ledger/contract', 'ledger/operations'],
-  'cli/config': ['options', 'catalog'],
+  'cli/config': ['options', 'catalog', 'upstream'],
   'cli/demo': ['router', 'cli/init', 'cli/serve', 'options', 'async'],
   'cli/terminal': [],
   'cli/init': ['cli/config', 'catalog', 'options', 'ledger/stores'],
@@ -119,6 +119,7 @@ const ENTRIES: Readonly<Record<string, readonly string[]>> = {
   'prices.ts': ['platform', 'catalog'],
   'prometheus.ts': ['platform', 'observability/prometheus'],
   'testing.ts': ['platform', 'testing'],
+  'undici.ts': ['platform', 'upstream', 'options'],
 };
 
 /** Package → the only files that may name it, or the folder (`admin/`); one that isn't here may be named by none. */
@@ -128,7 +129,8 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
     'observability/opentelemetry/spans.ts',
     'observability/opentelemetry/instruments.ts',
   ],
-  'http-proxy-middleware': ['upstream/proxy-request.ts'],
+  'http-proxy-middleware': ['upstream/http-proxy-transport.ts'],
+  undici: ['upstream/load-undici.ts', 'upstream/undici-clients.ts', 'upstream/undici-request.ts'],
   ioredis: ['ledger/stores/redis/ioredis.ts'],
   'lru-cache': [
     'keys/authenticator.ts',
@@ -168,6 +170,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'ledger/stores/sqlite/sqlite-session.ts': 'pauses between two tries',
   'observability/opentelemetry/spans.ts': 'ends a span without its charge',
   'testing/script.ts': 'pauses of a fake provider',
+  'upstream/http2-sessions.ts': 'closes an idle connection',
   'upstream/failover.ts': 'pauses between two tries',
 };
 
@@ -315,8 +318,8 @@ describe('the rule of imports', () => {
     ['metering/price.ts', "import { chatCompletion } from '../endpoints/chat-completions.ts';"],
     ['metering/price.ts', "import type { Model } from '../models/model.ts';"],
     ['ledger/contract/ledger-store.ts', "export { charge } from '../../metering/price.ts';"],
-    ['http/relay.ts', "const late = await import('../upstream/proxy-request.ts');"],
-    ['http/relay.ts', 'const late = await import(`../upstream/proxy-request.ts`);'],
+    ['http/relay.ts', "const late = await import('../upstream/http-proxy-transport.ts');"],
+    ['http/relay.ts', 'const late = await import(`../upstream/http-proxy-transport.ts`);'],
     ['http/relay.ts', "export type * from '../ledger/engine/lots.ts';"],
     ['router/routes.ts', "import '../index.ts';"],
     ['router/router.ts', "import { x } from '../index.ts';"],

@@ -29,7 +29,9 @@ export async function loadConfig(path: string): Promise<ServerConfig> {
   const config = extension.startsWith('.json')
     ? parseJsonConfig(readFileSync(path, 'utf8'), path, process.env)
     : await importConfig(path);
-  if (isConfig(config)) return await withModelInfo(await withCatalog(config, path), path);
+  if (isConfig(config)) {
+    return await withTransport(await withModelInfo(await withCatalog(config, path), path), path);
+  }
   const wanted = extension.startsWith('.json')
     ? 'must contain an object'
     : 'its default export must be an object';
@@ -62,6 +64,18 @@ async function withModelInfo(config: ServerConfig, path: string): Promise<Server
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new ConfigError(path, `modelInfo: ${reason}`, { cause: error });
+  }
+}
+
+/** Resolves `"transport": "undici"` of a JSON config. */
+async function withTransport(config: ServerConfig, path: string): Promise<ServerConfig> {
+  const transport: unknown = config.transport;
+  if (transport !== 'undici') return config;
+  try {
+    const { undiciTransport } = await import('../../upstream/undici-transport.ts');
+    return { ...config, transport: undiciTransport() };
+  } catch {
+    throw new ConfigError(path, "transport: 'undici' requires npm install undici");
   }
 }
 

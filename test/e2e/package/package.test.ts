@@ -254,7 +254,9 @@ describe('the packed package', () => {
   });
 
   it('has maps that lead into the sources beside them', () => {
-    const map = JSON.parse(readFileSync(join(installed, 'dist/upstream/proxy-request.js.map'), 'utf8')) as {
+    const map = JSON.parse(
+      readFileSync(join(installed, 'dist/upstream/http-proxy-transport.js.map'), 'utf8'),
+    ) as {
       sources: string[];
     };
     expect(existsSync(join(installed, 'dist/upstream', map.sources[0] ?? ''))).toBe(true);

@@ -7,72 +7,58 @@ import type { Duplex } from 'node:stream';
 import { takeBackRequire } from './lent-require.ts';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 
-import { UpstreamError } from '../errors/upstream-errors.ts';
 import { asError } from '../platform/as-error.ts';
+import { type AnswerBody, bodyOfStream } from '../http/answer-body.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
+import {
+  MAX_INTERIM_ANSWERS,
+  type Sending,
+  type SendListener,
+  switchedProtocols,
+  tooManyInterim,
+  type Transport,
+  type UpstreamRequest,
+} from './transport.ts';
+import { Agents } from './upstream-request.ts';
 
 takeBackRequire();
 
-/** The complete request to a provider. */
-export interface UpstreamRequest {
-  /** Scheme, host and port. */
-  readonly origin: URL;
-  /** Path and query. */
-  readonly path: string;
-  /** All headers, including `host` and `content-length`; names in lower case. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: BodyChunks;
-  /** The provider's key, which is also in the headers: the answer must not show it. */
-  readonly apiKey: string | undefined;
-  readonly agent: Agent;
-}
-
-/** A request that was sent. */
-export interface Sending {
-  /** The provider's answer; rejects with the socket's error, or the reason passed to `abort`. */
-  readonly answer: Promise<IncomingMessage>;
-  /** Closes the connection; an answer that has arrived is destroyed with `reason`. */
-  abort(reason: Error): void;
-  /** It was sent on a reused connection, and no byte has come back. */
-  readonly diedUnanswered: boolean;
-}
-
-/**
- * Sends a POST through http-proxy-middleware.
- * The middleware never sees a client: each call gets a private request and
- * response. So nothing of a client's request can leak past the headers built
- * for the provider, a failed attempt touches no client's response, and an abort
- * is one `close` of the private response.
- * @param onConnect - called once the connection is established, reused or new
+/** Sends requests through http-proxy-middleware.
+ *
+ * The middleware never sees a client: each request gets a private pair of request and response.
+ * So nothing of a client's request can leak past the headers built for the provider, a failed attempt
+ * touches no client's response, and an abort is one `close` of the private response.
  */
-export function proxyRequest(request: UpstreamRequest, onConnect: () => void): Sending {
-  const attempt = new ProxiedRequest(request, onConnect);
-  proxy(attempt.request, attempt.response).catch((error: unknown) => {
-    attempt.fail(asError(error));
-  });
-  return attempt;
+export class HttpProxyTransport implements Transport {
+  readonly #agents = new Agents();
+
+  send(request: UpstreamRequest, listener: SendListener): Sending {
+    const attempt = new ProxiedRequest(request, this.#agents.for(request.origin), listener);
+    proxy(attempt.request, attempt.response).catch((error: unknown) => {
+      attempt.fail(asError(error));
+    });
+    return attempt;
+  }
+
+  close(): void {
+    this.#agents.close();
+  }
 }
 
 /** One request to a provider, seen from the middleware's events. */
 class ProxiedRequest implements Sending {
-  readonly answer: Promise<IncomingMessage>;
   readonly request: PrivateRequest;
-  readonly response: PrivateResponse;
+  readonly response = new PrivateResponse();
+  readonly wasRefused = false;
+  readonly #listener: SendListener;
   #reused: { readonly socket: Socket; readonly bytesRead: number } | undefined;
-  #resolve!: (answer: IncomingMessage) => void;
-  #reject!: (error: Error) => void;
-  #onConnect: () => void;
   #aborted: Error | undefined;
-  #message: IncomingMessage | undefined;
+  #body: AnswerBody | undefined;
+  #isFailed = false;
 
-  constructor(request: UpstreamRequest, onConnect: () => void) {
-    this.answer = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
-    this.#onConnect = onConnect;
-    this.request = new PrivateRequest(request, this);
-    this.response = new PrivateResponse();
+  constructor(request: UpstreamRequest, agent: Agent, listener: SendListener) {
+    this.#listener = listener;
+    this.request = new PrivateRequest(request, agent, this);
   }
 
   get diedUnanswered(): boolean {
@@ -81,16 +67,16 @@ class ProxiedRequest implements Sending {
 
   abort(reason: Error): void {
     this.#aborted ??= reason;
-    this.#message?.destroy(reason);
-    this.response.close();
-    this.#reject(reason);
+    this.fail(reason);
   }
 
   fail(error: Error): void {
     // Before the middleware ends the request, which would close the answer without a reason.
-    this.#message?.destroy(error);
+    this.#body?.destroy(error);
     this.response.close();
-    this.#reject(this.#aborted ?? error);
+    if (this.#body || this.#isFailed) return;
+    this.#isFailed = true;
+    this.#listener.onFailed(this.#aborted ?? error);
   }
 
   /** The request got a socket: an earlier abort takes effect now. */
@@ -103,41 +89,36 @@ class ProxiedRequest implements Sending {
     if (socket && outgoing.reusedSocket) this.#reused = { socket, bytesRead: socket.bytesRead };
     outgoing.once('upgrade', (_message, upgraded) => {
       upgraded.destroy();
-      this.fail(
-        new UpstreamError('upstream_invalid_response', "The model's provider answered with status 101."),
-      );
+      this.fail(switchedProtocols());
     });
     let heads = 0;
     outgoing.on('information', () => {
       heads += 1;
       if (heads > MAX_INTERIM_ANSWERS) this.fail(tooManyInterim());
     });
-    if (socket?.connecting) socket.once(encrypted ? 'secureConnect' : 'connect', this.#onConnect);
-    else this.#onConnect();
+    const listener = this.#listener;
+    if (!socket?.connecting) listener.onConnected();
+    else {
+      socket.once(encrypted ? 'secureConnect' : 'connect', () => {
+        listener.onConnected();
+      });
+    }
   }
 
   onAnswer(message: IncomingMessage): void {
-    if (this.#aborted) {
+    if (this.#isFailed) {
       message.destroy(this.#aborted);
       return;
     }
-    this.#message = message;
+    const body = bodyOfStream(message);
+    this.#body = body;
     // The middleware's promise settles when the private response closes, which happens when the answer does.
     message.once('close', () => {
       this.response.close();
+      this.#listener.onOver();
     });
-    this.#resolve(message);
+    this.#listener.onHead({ statusCode: message.statusCode ?? 0, headers: message.headers, body });
   }
-}
-
-/** Bounds interim answers such as `103 Early Hints`, which a provider could send without end. */
-const MAX_INTERIM_ANSWERS = 32;
-
-function tooManyInterim(): UpstreamError {
-  return new UpstreamError(
-    'upstream_invalid_response',
-    `The model's provider sent more than ${MAX_INTERIM_ANSWERS} interim answers (1xx).`,
-  );
 }
 
 /** The request as the middleware sees it: our headers, and a complete body. */
@@ -157,7 +138,7 @@ class PrivateRequest {
   /** Released once written, as listeners keep this object for as long as the answer lasts. */
   #body: BodyChunks;
 
-  constructor({ headers, origin, path, agent, body }: UpstreamRequest, attempt: ProxiedRequest) {
+  constructor({ headers, origin, path, body }: UpstreamRequest, agent: Agent, attempt: ProxiedRequest) {
     this.headers = headers;
     this.origin = origin;
     this.path = path;
