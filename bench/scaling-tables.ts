@@ -39,11 +39,11 @@ export function scalingTables(figures: readonly Figure[]): readonly string[] {
     'Redis, a request',
     'busiest node',
   ];
-  return [markdownTable(head, rows), needs(figures)];
+  return [markdownTable(head, rows), ...needs(figures)];
 }
 
 /** What `LOAD` takes, by the costs on a cluster and what sharing a ledger adds to them. */
-function needs(figures: readonly Figure[]): string {
+function needs(figures: readonly Figure[]): readonly string[] {
   const names = [...new Set(figures.filter(({ what }) => GROUP.test(what)).map(({ proxy }) => proxy))];
   const { requestsASecond, chunks, streamSeconds } = LOAD;
   const cores = (us: number, perSecond: number): string =>
@@ -71,7 +71,7 @@ function needs(figures: readonly Figure[]): string {
   ];
   const cells = rows.map(([title, of]) => [title, ...names.map(of)]);
   const known = cells.filter((row) => !row.some((cell) => cell.includes('NaN')));
-  return markdownTable(['', ...names.map(transportOf)], known);
+  return known.length === 0 ? [] : [markdownTable(['', ...names.map(transportOf)], known)];
 }
 
 /** How much dearer a request is where four processes share a Redis, to four with one each; both share the machine's cores. */
