@@ -175,7 +175,7 @@ async function open(store: LedgerStore): Promise<void> {
   }
 }
 
-/** Admits and settles, so many at a time, over all accounts in turn. */
+/** Admits and settles, `concurrency` at a time, over all accounts in turn. */
 async function run(
   store: LedgerStore,
   concurrency: number,

@@ -41,6 +41,7 @@ export const SIDEBAR: readonly { readonly text: string; readonly pages: Readonly
         frameworks: 'Frameworks',
         runtimes: 'Runtimes',
         deployment: 'Deployment',
+        scaling: 'Scaling',
         'reverse-proxies': 'Reverse proxies',
         redis: 'Redis',
         operating: 'Operating',
