@@ -23,7 +23,9 @@ describe('the commands of one turn of the event loop', () => {
     const before = commitsOf(file);
     const numbers = Array.from({ length: 50 }, (_, n) => n);
     await Promise.all(
-      numbers.flatMap((n) => ['acme', 'other'].map((account) => store.admit(admission(account, n)))),
+      numbers.flatMap((n) =>
+        ['acme', 'other'].map((account) => store.admit({ ...admission(account, n), want: 1n })),
+      ),
     );
     // One, but for what a turn with the file has no time for.
     expect(commitsOf(file) - before).toBeLessThan(50);
