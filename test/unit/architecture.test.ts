@@ -139,6 +139,7 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
     'catalog/model-list.ts',
     'catalog/wildcards.ts',
     'upstream/provider-keys.ts',
+    'ledger/stores/sqlite/sqlite-accounts.ts',
   ],
   yaml: ['cli/init/litellm/litellm.ts'],
   '@pydantic/genai-prices': ['catalog/genai-prices.ts'],
