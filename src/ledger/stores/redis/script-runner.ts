@@ -36,26 +36,21 @@ export class ScriptRunner {
    * A script is sent by its hash, and whole only when the server doesn't know it: a server loses its scripts when it
    * restarts, fails over or flushes them. Nothing is defined on the client.
    */
-  async run<Args extends readonly string[], Reply>(
+  run<Args extends readonly string[], Reply>(
     script: LuaScript<Args, Reply>,
     keys: readonly string[],
     args: Args,
     send: Send = this.send,
   ): Promise<Reply> {
     const rest = [String(keys.length), ...keys, ...args];
-    let reply: unknown;
-    try {
-      reply = await send('evalsha', script.hash, ...rest);
-    } catch (error) {
-      if (!isUnknownScript(error)) throw error;
-      const whole = send('eval', script.source, ...rest);
-      reply = await (error.applied === 'unknown' ? afterwards(whole) : whole);
-    }
-    try {
-      return script.read(new ReplyReader(reply));
-    } catch (error) {
-      throw new StoreUnavailableError('unknown', { cause: error });
-    }
+    return send('evalsha', script.hash, ...rest).then(
+      (reply) => read(script, reply),
+      async (error: unknown) => {
+        if (!isUnknownScript(error)) throw error;
+        const whole = send('eval', script.source, ...rest);
+        return read(script, await (error.applied === 'unknown' ? afterwards(whole) : whole));
+      },
+    );
   }
 
   /** Says also whether replicas and the disk have what was written, where they can be asked. */
@@ -81,6 +76,14 @@ export class ScriptRunner {
 export async function afterwards<T>(step: Promise<T>): Promise<T> {
   try {
     return await step;
+  } catch (error) {
+    throw new StoreUnavailableError('unknown', { cause: error });
+  }
+}
+
+function read<Args extends readonly string[], Reply>(script: LuaScript<Args, Reply>, reply: unknown): Reply {
+  try {
+    return script.read(new ReplyReader(reply));
   } catch (error) {
     throw new StoreUnavailableError('unknown', { cause: error });
   }
