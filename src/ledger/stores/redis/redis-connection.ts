@@ -110,6 +110,26 @@ export class RedisConnection {
     });
   }
 
+  /** Sends a command without keys to every primary; resolves when each has carried it out, now or before. */
+  tellPrimaries(timeoutMs: number, command: string, ...args: readonly string[]): Promise<void> {
+    return this.#calls.run(new Waits(timeoutMs), (call) => {
+      call.mayBeApplied = true;
+      Promise.all(
+        this.#primaryClients().map(async (client) => {
+          await client
+            .createBuiltinCommand(command)
+            .string.call(client, ...args)
+            .catch((error: unknown) => {
+              if (!matches(/already exists/, error)) throw error;
+            });
+        }),
+      ).then(
+        () => call.succeed(),
+        (error: unknown) => call.fail(error),
+      );
+    });
+  }
+
   /** Fails commands that wait for a connection, awaits those that were sent, and closes the client if it is our own. */
   async close(): Promise<void> {
     if (this.#closed) return;
@@ -178,10 +198,12 @@ export class RedisConnection {
   }
 
   async #askPrimaries(): Promise<readonly Primary[]> {
-    const client = this.#client;
-    if (!client) return [];
-    const clients = client.nodes?.('master') ?? [client];
+    const clients = this.#primaryClients();
     return Promise.all(clients.map(async (each) => ({ client: each, facts: await factsOf(each) })));
+  }
+
+  #primaryClients(): readonly RedisClient[] {
+    return this.#client?.nodes?.('master') ?? (this.#client ? [this.#client] : []);
   }
 
   #isUsable(): boolean {
@@ -265,7 +287,7 @@ const JUDGED_FOR_MS = 1000;
 
 /** Errors of commands that were refused before they changed anything. */
 const REFUSALS =
-  /^(?:OOM|READONLY|LOADING|NOREPLICAS|MISCONF|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|BUSY|MOVED|ASK|NOAUTH|WRONGPASS|NOPERM|NOSCRIPT)\b|^Stream isn't writeable|^Cluster isn't ready|^Too many Cluster redirections/;
+  /^(?:OOM|READONLY|LOADING|NOREPLICAS|MISCONF|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|BUSY|MOVED|ASK|NOAUTH|WRONGPASS|NOPERM|NOSCRIPT)\b|^ERR Function not found|^ERR unknown command|^Stream isn't writeable|^Cluster isn't ready|^Too many Cluster redirections/;
 
 /** Transient refusals, which are retried. */
 const PASSING_REFUSALS = /^(?:LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|BUSY)\b|^Too many Cluster redirections/;
