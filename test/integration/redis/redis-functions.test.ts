@@ -61,7 +61,9 @@ describe('the functions of a request', () => {
 
   it.each([['-fcall'], ['-function']])('are not needed by a user with %s', async (rights) => {
     await redis.function('FLUSH');
-    const store = await openStore(await clientOf('limited', rights));
+    const client = await clientOf('limited', rights);
+    onTestFinished(() => client.disconnect());
+    const store = await openStore(client);
     await redis.config('RESETSTAT');
     for (let n = 1; n <= 3; n++) {
       expect(await store.admit(admission(n, 1n))).toMatchObject({ code: 'ok' });
