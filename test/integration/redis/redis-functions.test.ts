@@ -127,7 +127,7 @@ async function loadLibrary(store: RedisStore): Promise<void> {
 }
 
 async function libraries(): Promise<readonly string[]> {
-  const list = String(JSON.stringify(await redis.function('LIST')));
+  const list = JSON.stringify(await redis.function('LIST'));
   return [...list.matchAll(/"library_name","(\w+)"/g)].map(([, name = '']) => name);
 }
 
