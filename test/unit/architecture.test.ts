@@ -163,6 +163,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'ledger/operations/maintenance.ts': 'runs what is due',
   'ledger/stores/redis/redis-connection.ts': 'pauses between two tries',
   'ledger/stores/redis/redis-durability.ts': 'closes an idle connection',
+  'ledger/stores/redis/waits.ts': 'as async/timeout.ts, for many waits',
   'ledger/reliability/retry-queue.ts': 'pauses between two tries',
   'ledger/reliability/outbox.ts': 'writes and syncs its file',
   'ledger/reliability/rollback-repair.ts': 'looks after accounts',

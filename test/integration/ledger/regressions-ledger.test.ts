@@ -199,7 +199,7 @@ describe('a hold', () => {
       await (await gateway.post(STREAM)).text();
       expect(await settled).toMatchObject({ charged: '0.002709' });
     };
-    // The first of all has to send the scripts.
+    // The first of all has to send the scripts, and to load the functions.
     await stream();
     const monitor = await admin.monitor();
     onTestFinished(() => monitor.disconnect());
@@ -211,7 +211,7 @@ describe('a hold', () => {
     // An admit, an extension, a settlement.
     await expect
       .poll(() => commands.map((command) => command.toLowerCase()))
-      .toEqual(['evalsha', 'evalsha', 'evalsha']);
+      .toEqual(['fcall', 'fcall', 'fcall']);
     const keys = await admin.keys('*');
     const lifetimes = await Promise.all(keys.map((key) => admin.ttl(key)));
     expect(lifetimes.filter((ttl) => ttl !== -1)).toEqual([]);

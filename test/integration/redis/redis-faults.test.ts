@@ -91,6 +91,7 @@ describe('RedisStore, when Redis fails', () => {
     const store = openStore({ timeoutMs: 200 });
     await store.grant({ account: 'acme', id: 'g1', amount: 100n });
     await redis.script('FLUSH');
+    await redis.function('FLUSH');
     const thaw = await freezeServer();
     await expect(store.admit(admission(1, 30n))).rejects.toMatchObject({ applied: 'unknown' });
     thaw();
