@@ -165,7 +165,7 @@ async function funded(): Promise<{ readonly store: SqliteStore; readonly file: s
 const ACCOUNTS = ['acme', 'other'];
 
 /** A command on one of two accounts, of which most are about the same few requests and keys. */
-function anyCommand(): fc.Arbitrary<(store: LedgerStore) => Promise<unknown>> {
+function anyCommand(): fc.Arbitrary<(store: LedgerStore) => unknown> {
   return fc
     .record({
       account: fc.constantFrom(...ACCOUNTS),

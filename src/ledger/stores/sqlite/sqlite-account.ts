@@ -11,7 +11,7 @@ import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-
 import type { FoundKey } from '../../contract/key-records.ts';
 import { foundKey, keyState } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
-import { addCounts } from '../../engine/usage-counters.ts';
+import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 import { type Columns, integer, text, valuesOf } from './sqlite-columns.ts';
 import {
   TOTALS,
@@ -51,7 +51,7 @@ export class SqliteAccount implements AccountRows {
   readonly #leases: DueRequests = { query: FIRST_LEASE, from: 0 };
   readonly #finals: DueRequests = { query: FIRST_FINAL, from: 0 };
   /** Counts that are not in the file yet, by day, key and model. */
-  readonly #counts = new Map<string, UsageRow>();
+  readonly #counts = new Map<string, Mutable<UsageRow>>();
 
   static find(sql: Sql, name: string): SqliteAccount | undefined {
     const row = sql(ACCOUNT).get(name);
@@ -170,7 +170,8 @@ export class SqliteAccount implements AccountRows {
   count(usage: UsageRow): void {
     const place = `${usage.day} ${usage.key} ${usage.model}`;
     const counts = this.#counts.get(place);
-    this.#counts.set(place, counts ? { ...counts, ...addCounts(counts, usage) } : usage);
+    if (counts) addCounts(counts, usage);
+    else this.#counts.set(place, { ...usage });
   }
 
   usage(fromDay: string, toDay: string): UsageRow[] {
