@@ -18,6 +18,12 @@ const ATTACKS_ON_PROCESSES = [
   'test/attacks/rebind-a-name.test.ts',
 ];
 
+/** Of the integration tier: what depends on the transport. It runs on each of both. */
+const ON_BOTH_TRANSPORTS = [
+  'test/integration/{billing,faults,http,observability,upstream}/**/*.test.ts',
+  'test/attacks/{flood-before-the-answer,freeze-by-events,pay-less-by-leaving,stall-for-a-free-answer,suppress-usage}.test.ts',
+];
+
 /** The tiers run one after the other, in the order of their groups: `npm test` is the first two, `npm run test:all` every one. */
 export default defineConfig({
   test: {
@@ -48,6 +54,21 @@ export default defineConfig({
           include: ['test/integration/**/*.test.ts', 'test/attacks/*.test.ts'],
           exclude: ATTACKS_ON_PROCESSES,
           // Loading all modules again for each file would take a third of the time.
+          isolate: false,
+          pool: 'forks',
+          maxWorkers: 2 * CORES,
+          sequence: { groupOrder: 1 },
+          expect: POLL,
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        // The same tests on the other transport.
+        test: {
+          name: 'undici',
+          env: { TEST_TRANSPORT: 'undici' },
+          include: ON_BOTH_TRANSPORTS,
           isolate: false,
           pool: 'forks',
           maxWorkers: 2 * CORES,

@@ -1,8 +1,9 @@
 /**
- * `npm run bench`: what the router costs against a bare proxy, as a table and in `bench/results/bench.json`.
+ * `npm run bench`: what the router costs against a bare proxy, as a table, in `bench/results/bench.json`, and as the tables of the docs
+ * in `bench/results/tables.md`.
  *
- * It reports and asserts nothing: README.md beside it has the targets. `npm run bench -- requests streams` runs those parts alone, and
- * `-- --quick` makes short rounds, to see that everything runs.
+ * It reports and asserts nothing: README.md beside it has the targets. `npm run bench -- requests streams` runs those parts alone,
+ * `-- --ours` leaves other gateways out, `-- --peers=nginx,Caddy` measures those alone, and `-- --quick` makes short rounds, to see that everything runs.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,57 +13,74 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 
 import { startRedis } from '../test/helpers/redis-server.ts';
+import { makeCertificate } from './certificate.ts';
 import { pin, startChild } from './child.ts';
-import type { Bench, Figure } from './figures.ts';
+import { measureConnections } from './connections.ts';
+import type { Figure } from './figures.ts';
 import { measureGrowth } from './growth.ts';
 import { measureMemory } from './memory.ts';
 import { measureProcesses } from './several-processes.ts';
 import { findPeers } from './peers.ts';
 import { temporaryFolder } from './proxies.ts';
-import { measureRequests } from './requests.ts';
+import { cpuUsOf, pidOf } from './redis-time.ts';
+import { markdownOf, printed } from './report.ts';
+import { measureRequests, measureTls } from './requests.ts';
+import type { Bench } from './rounds.ts';
+import { measureScale } from './scale.ts';
 import { measureStreams } from './streams.ts';
 
 const PARTS = {
   requests: measureRequests,
+  tls: measureTls,
   streams: measureStreams,
   memory: measureMemory,
-  growth: measureGrowth,
+  connections: measureConnections,
+  scale: measureScale,
   processes: measureProcesses,
+  growth: measureGrowth,
 };
 
 /** No part begins later than this: a machine may be much slower than those that it was written on. */
-const MAX_MS = 40 * 60_000;
+const MAX_MS = 36 * 60_000;
 
 const args = process.argv.slice(2);
 const isQuick = args.includes('--quick');
+const wantedPeers = args.includes('--ours')
+  ? []
+  : args
+      .find((arg) => arg.startsWith('--peers='))
+      ?.slice(8)
+      .split(',');
 const chosen = args.filter((arg) => !arg.startsWith('--'));
 for (const name of chosen) if (!(name in PARTS)) throw new Error(`There is no part "${name}"`);
 
 const folder = temporaryFolder();
+const { certFile, keyFile } = makeCertificate(folder);
 const cores = availableParallelism();
 const redisServer = await startRedis(['--appendonly', 'yes']);
 const redis = new Redis(redisServer.port);
-const upstream = await startChild('upstream.ts', [], { core: 1 });
+const upstream = await startChild('upstream.ts', [certFile, keyFile], { core: 1 });
 const load = await startChild('load.ts', [], { core: 1 });
-const surroundings = { upstreamPort: upstream.port, redisUrl: redisServer.url, folder, core: 0 };
+const context = {
+  upstreamPort: upstream.port,
+  certificate: certFile,
+  redisUrl: redisServer.url,
+  folder,
+  core: 0,
+};
 try {
-  const peers = await findPeers(surroundings);
-  const redisPid = Number(/^process_id:(\d+)/m.exec(await redis.info('server'))?.[1]);
-  pin(redisPid, 1);
+  const peers = await findPeers(context, wantedPeers);
+  pin(await pidOf(redis), 1);
   const bench: Bench = {
-    surroundings,
+    context,
     upstream,
     load,
-    redisCpuUs: async () => {
-      const info = await redis.info('cpu');
-      const seconds = (name: string): number => Number(new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]);
-      return (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1e6;
-    },
+    redisCpuUs: () => cpuUsOf([redis]),
     peers: peers.found,
     rounds: isQuick ? 1 : 5,
-    seconds: 1,
-    leadSeconds: isQuick ? 0.1 : 1,
-    warmSeconds: isQuick ? 1 : 4,
+    seconds: isQuick ? 0.5 : 1,
+    leadSeconds: isQuick ? 0.1 : 0.5,
+    warmSeconds: isQuick ? 0.5 : 2.5,
     isQuick,
   };
   const figures: Figure[] = [];
@@ -71,30 +89,19 @@ try {
     if (chosen.length > 0 && !chosen.includes(name)) continue;
     if (performance.now() > MAX_MS) {
       skipped.push(name);
-      console.log(
-        `\n${name} is left out: the others have taken ${Math.round(MAX_MS / 60_000)} minutes already`,
-      );
+      console.log(`\n${name} is left out: the others have taken ${minutes()} minutes already`);
       continue;
     }
     console.log(`\n${name}`);
     const found = await measure(bench);
-    console.table(
-      found.map(({ what, proxy, value, unit, ratio, target = '' }) => ({
-        what,
-        proxy,
-        value: `${rounded(value)} ${unit}`,
-        'to bare': ratio === undefined ? '' : `${ratio.toFixed(2)}×`,
-        target,
-      })),
-    );
+    console.table(found.map(printed));
+    console.log(`${minutes()} minutes so far`);
     figures.push(...found);
   }
   for (const line of peers.missing) console.log(line);
-  const minutes = performance.now() / 60_000;
-  console.log(`It took ${minutes.toFixed(1)} minutes.`);
   const machine = {
     node: process.version,
-    cpu: cpus()[0]?.model,
+    cpu: cpus()[0]?.model ?? 'unknown',
     cores,
     commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim(),
     at: new Date().toISOString(),
@@ -105,6 +112,9 @@ try {
   const results = join(import.meta.dirname, 'results');
   mkdirSync(results, { recursive: true });
   writeFileSync(join(results, 'bench.json'), `${JSON.stringify({ machine, figures }, undefined, 2)}\n`);
+  const markdown = markdownOf(machine, figures);
+  writeFileSync(join(results, 'tables.md'), markdown);
+  console.log(`\n${markdown}`);
 } finally {
   await Promise.all([upstream.stop(), load.stop()]);
   redis.disconnect();
@@ -112,7 +122,6 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-function rounded(value: number): string {
-  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en-US');
-  return value.toFixed(Math.abs(value) < 10 ? 2 : 1);
+function minutes(): string {
+  return (performance.now() / 60_000).toFixed(1);
 }

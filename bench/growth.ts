@@ -1,7 +1,8 @@
-import { type Bench, doorOf, type Figure, median } from './figures.ts';
+import { addressOf, type Figure, median } from './figures.ts';
 import type { Chunks, Requests } from './processes/load.ts';
 import { startProxy } from './proxies.ts';
 import type { Proxy } from './proxy.ts';
+import type { Bench } from './rounds.ts';
 
 /** How the cost grows: with bytes and chunks in proportion; with models, keys and streams not at all. */
 export async function measureGrowth(bench: Bench): Promise<readonly Figure[]> {
@@ -15,8 +16,8 @@ export async function measureGrowth(bench: Bench): Promise<readonly Figure[]> {
       bodies,
     )),
     ...(await grow(bench, isQuick ? [10, 1000] : [10, 100, 1000, 10_000, 100_000], 'chunks', {}, chunks)),
-    ...(await growAnew(bench, isQuick ? [10, 100] : [10, 100, 1000, 10_000], 'models')),
-    ...(await growAnew(bench, isQuick ? [10, 1000] : [10, 1000, 100_000, 1_000_000], 'keys')),
+    ...(await growByOption(bench, isQuick ? [10, 100] : [10, 100, 1000, 10_000], 'models')),
+    ...(await growByOption(bench, isQuick ? [10, 1000] : [10, 1000, 100_000, 1_000_000], 'keys')),
   ];
 }
 
@@ -29,7 +30,7 @@ async function grow(
   options: Readonly<Record<string, unknown>>,
   measure: Measure,
 ): Promise<readonly Figure[]> {
-  const proxy = await startProxy('router, memory', bench.surroundings, options);
+  const proxy = await startProxy('router, memory', bench.context, options);
   try {
     await measure(bench, proxy, sizes[0] ?? 1);
     const figures: Figure[] = [];
@@ -47,7 +48,7 @@ async function grow(
 }
 
 /** A process for each size, for the size is an option. */
-async function growAnew(
+async function growByOption(
   bench: Bench,
   sizes: readonly number[],
   option: 'models' | 'keys',
@@ -78,8 +79,8 @@ async function bodies(
 async function chunks(bench: Bench, proxy: Proxy, count: number): Promise<{ value: number; unit: string }> {
   const before = await proxy.cpuUs();
   const streams = count > 10_000 ? 4 : 16;
-  const door = { ...doorOf(proxy), model: `stream-${count}-0`, bytes: 1024 };
-  const done = await bench.load.ask<Chunks>('streams', { ...door, streams, seconds: bench.seconds });
+  const target = { ...addressOf(proxy), model: `stream-${count}-0`, bytes: 1024 };
+  const done = await bench.load.ask<Chunks>('streams', { ...target, streams, seconds: bench.seconds });
   return { value: ((await proxy.cpuUs()) - before) / done.chunks, unit: 'µs a chunk' };
 }
 
@@ -90,7 +91,7 @@ async function costOfRequest(
   connections: number,
 ): Promise<number> {
   const before = await proxy.cpuUs();
-  const door = { ...doorOf(proxy), model: 'json-1200', bytes };
-  const done = await bench.load.ask<Requests>('closed', { ...door, connections, seconds: bench.seconds });
+  const target = { ...addressOf(proxy), model: 'json-1200', bytes };
+  const done = await bench.load.ask<Requests>('closed', { ...target, connections, seconds: bench.seconds });
   return ((await proxy.cpuUs()) - before) / done.answered;
 }

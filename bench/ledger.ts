@@ -63,14 +63,21 @@ async function measureSqlite(): Promise<Figure[]> {
   const folder = mkdtempSync(join(tmpdir(), 'ccr-bench-'));
   try {
     const figures: Figure[] = [];
-    for (const processes of [1, 2]) {
-      const path = join(folder, `${processes}.db`);
+    for (const [processes, concurrency] of [
+      [1, 1],
+      [1, 64],
+      [2, 1],
+      [2, 64],
+    ] as const) {
+      const path = join(folder, `${processes}-${concurrency}.db`);
       const store = new SqliteStore(path);
       await open(store);
       await store.close();
-      const written = await Promise.all(Array.from({ length: processes }, () => startWriter(path)));
+      const written = await Promise.all(
+        Array.from({ length: processes }, () => startWriter(path, concurrency)),
+      );
       const value = written.reduce((sum, { rate }) => sum + rate, 0);
-      const of = `admit + settle, ${processes === 1 ? 'one process' : 'two processes'}`;
+      const of = `admit + settle, ${processes === 1 ? 'one process' : 'two processes'}, ${concurrency} at a time`;
       figures.push(
         { name: `SQLite, ${of}`, value, unit: 'per second', ...(processes === 1 && { target: '>= 3000' }) },
         { name: `SQLite, processor time of ${of}`, value: written[0]?.cpuUs ?? Number.NaN, unit: 'µs' },
@@ -83,8 +90,11 @@ async function measureSqlite(): Promise<Figure[]> {
 }
 
 /** Runs a process of its own on a ledger file, and says how many pairs a second it made, and what each took. */
-async function startWriter(path: string): Promise<{ readonly rate: number; readonly cpuUs: number }> {
-  const args = ['--no-warnings', import.meta.filename, 'write-sqlite', path];
+async function startWriter(
+  path: string,
+  concurrency: number,
+): Promise<{ readonly rate: number; readonly cpuUs: number }> {
+  const args = ['--no-warnings', import.meta.filename, 'write-sqlite', path, String(concurrency)];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   for await (const line of createInterface(child.stdout)) {
     const [rate, cpuUs] = line.split(' ').map(Number);
@@ -93,10 +103,10 @@ async function startWriter(path: string): Promise<{ readonly rate: number; reado
   throw new Error('The writer said nothing');
 }
 
-async function writeSqlite(path: string): Promise<void> {
+async function writeSqlite(path: string, concurrency: number): Promise<void> {
   const store = new SqliteStore(path);
   const before = process.cpuUsage();
-  const { pairs, seconds, all } = await run(store, 1);
+  const { pairs, seconds, all } = await run(store, concurrency);
   const { user, system } = process.cpuUsage(before);
   await store.close();
   console.log(pairs / seconds, (user + system) / all);
@@ -175,7 +185,7 @@ async function open(store: LedgerStore): Promise<void> {
   }
 }
 
-/** Admits and settles, so many at a time, over all accounts in turn. */
+/** Admits and settles, `concurrency` at a time, over all accounts in turn. */
 async function run(
   store: LedgerStore,
   concurrency: number,
@@ -237,6 +247,6 @@ const USAGE = {
   streamed: true,
 } as const;
 
-const [task, file] = process.argv.slice(2);
-if (task === 'write-sqlite' && file !== undefined) await writeSqlite(file);
+const [task, file, concurrency] = process.argv.slice(2);
+if (task === 'write-sqlite' && file !== undefined) await writeSqlite(file, Number(concurrency));
 else await measureAll();

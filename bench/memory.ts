@@ -1,45 +1,42 @@
-import { type Bench, doorOf, type Figure } from './figures.ts';
+import { addressOf, type Figure, figureOf } from './figures.ts';
+import { MEMORY } from './ours.ts';
 import { startProxy } from './proxies.ts';
+import type { Bench } from './rounds.ts';
+
+const STREAMS = 5000;
 
 /** Many streams open at once in a fresh process: what each costs, and that it stays so. */
 export async function measureMemory(bench: Bench): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
-  const names = ['bare', 'router, memory', 'http-proxy-middleware', ...bench.peers];
-  for (const name of names) {
-    const proxy = await startProxy(name, bench.surroundings);
-    const streams = Math.min(bench.isQuick ? 500 : 5000, proxy.mostStreams ?? Infinity);
-    const door = { ...doorOf(proxy), model: 'stream-1000-2000', bytes: 1024 };
-    const hold = (count: number): Promise<number> => bench.load.ask('hold', { ...door, streams: count });
+  let bareKb: number | undefined;
+  for (const name of ['bare', ...MEMORY, 'http-proxy-middleware', ...bench.peers]) {
+    const proxy = await startProxy(name, bench.context);
+    const streams = Math.min(bench.isQuick ? 500 : STREAMS, proxy.mostStreams ?? Infinity);
+    const target = { ...addressOf(proxy), model: 'stream-1000-2000', bytes: 1024 };
+    const hold = (count: number): Promise<number> => bench.load.ask('hold', { ...target, streams: count });
+    const heapBytes = async (): Promise<number> => (await proxy.node?.memory())?.heapBytes ?? Number.NaN;
     try {
-      await hold(64); // what a first request loads and compiles is no stream's
+      await hold(64); // what a first request loads and compiles belongs to no stream
       await bench.load.ask('release');
       await settled();
       const before = await proxy.rssBytes();
       await hold(streams);
       await settled();
-      const after = await proxy.rssBytes();
-      const heap = (await proxy.node?.memory())?.heapBytes ?? Number.NaN;
-      await settled(bench.isQuick ? 2000 : 10_000);
-      const later = await proxy.rssBytes();
-      const heapLater = (await proxy.node?.memory())?.heapBytes ?? Number.NaN;
-      const target = name === 'router, memory' && { target: '<= 36 KB' };
+      const eachKb = ((await proxy.rssBytes()) - before) / streams / 1024;
+      const heap = await heapBytes();
+      bareKb ??= eachKb;
       figures.push(
-        {
-          what: `${streams} streams, memory of each`,
-          proxy: name,
-          value: (after - before) / streams / 1024,
-          unit: 'KB',
-          ...target,
-        },
-        {
-          what: `${streams} streams, 10 s later`,
-          proxy: name,
-          value: (later - before) / streams / 1024,
-          unit: 'KB',
-        },
+        figureOf(`open streams, memory of each of ${streams}`, name, 'KB', [eachKb]),
+        figureOf('open streams, memory of each, over bare', name, 'KB', [eachKb - bareKb]),
       );
       if (proxy.node) {
-        figures.push({ what: 'heap 10 s later, to before', proxy: name, value: heapLater / heap, unit: '×' });
+        await settled(bench.isQuick ? 2000 : 10_000);
+        const laterKb = ((await proxy.rssBytes()) - before) / streams / 1024;
+        const heapLater = await heapBytes();
+        figures.push(
+          figureOf('open streams, memory of each 10 s later', name, 'KB', [laterKb]),
+          figureOf('open streams, heap 10 s later, to before', name, '×', [heapLater / heap]),
+        );
       }
     } finally {
       await bench.load.ask('release');

@@ -1,12 +1,14 @@
 import { freePort, runForeign } from './foreign.ts';
 import { bifrost } from './peers/bifrost.ts';
+import { caddy } from './peers/caddy.ts';
+import { haproxy } from './peers/haproxy.ts';
 import { litellm } from './peers/litellm.ts';
 import { nginx } from './peers/nginx.ts';
 import { llmops, portkey } from './peers/node-gateways.ts';
 import type { Peer } from './peers/peer.ts';
-import type { Proxy, Surroundings } from './proxy.ts';
+import type { Proxy, Context } from './proxy.ts';
 
-const ALL: readonly Peer[] = [nginx, portkey, llmops, bifrost, litellm];
+const ALL: readonly Peer[] = [nginx, haproxy, caddy, portkey, llmops, bifrost, litellm];
 
 export interface Peers {
   readonly found: readonly string[];
@@ -16,14 +18,23 @@ export interface Peers {
   readonly missing: readonly string[];
 }
 
-/** Which peers this machine has, or can get, and which of them answer. */
-export async function findPeers(surroundings: Surroundings): Promise<Peers> {
+/**
+ * Which peers this machine has, or can get, and which of them answer.
+ *
+ * @param wanted - their names; undefined for all
+ */
+export async function findPeers(
+  context: Context,
+  wanted: readonly string[] = ALL.map(({ name }) => name),
+): Promise<Peers> {
   const versions: Record<string, string> = {};
   const missing: string[] = [];
-  for (const peer of ALL) {
+  for (const name of wanted) {
+    const peer = peerNamed(name);
+    if (!peer) throw new Error(`There is no gateway "${name}"`);
     try {
       const version = await peer.install();
-      await tryOut(peer, surroundings);
+      await tryOut(peer, context);
       versions[peer.name] = version;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -37,16 +48,21 @@ export function peerNamed(name: string): Peer | undefined {
   return ALL.find((peer) => peer.name === name);
 }
 
-export async function startPeer(peer: Peer, { upstreamPort, folder, core }: Surroundings): Promise<Proxy> {
+/** Those of them that are measured with a provider that is reached by TLS, too. */
+export function tlsPeers(names: readonly string[]): readonly string[] {
+  return names.filter((name) => peerNamed(name)?.canTls);
+}
+
+export async function startPeer(peer: Peer, context: Context): Promise<Proxy> {
   const port = await freePort();
-  return runForeign(peer.name, port, peer.program({ port, upstreamPort, folder }), core);
+  return runForeign(peer.name, port, peer.program({ ...context, port }), context.core);
 }
 
 const CHUNKS = 200;
 
 /** @throws where it doesn't answer a request and a stream whole, or can't be measured here */
-async function tryOut(peer: Peer, surroundings: Surroundings): Promise<void> {
-  const proxy = await startPeer(peer, surroundings);
+async function tryOut(peer: Peer, context: Context): Promise<void> {
+  const proxy = await startPeer(peer, context);
   try {
     const json = await ask(proxy, 'json-1200', false);
     if (!json.includes('"chat.completion"'))

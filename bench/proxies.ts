@@ -4,26 +4,32 @@ import { join } from 'node:path';
 
 import { startChild } from './child.ts';
 import { peerNamed, startPeer } from './peers.ts';
-import type { Proxy, Surroundings } from './proxy.ts';
+import type { Proxy, Context } from './proxy.ts';
 
-/** Proxies of ours and those that they are compared with, by name. */
+/** Starts a router or one of the proxies that it is compared with, by name. */
 export async function startProxy(
   name: string,
-  surroundings: Surroundings,
+  context: Context,
   options: Readonly<Record<string, unknown>> = {},
 ): Promise<Proxy> {
   const peer = peerNamed(name);
-  if (peer) return startPeer(peer, surroundings);
-  const { upstreamPort, redisUrl, folder, core } = surroundings;
-  const child = await startChild('proxy.ts', [name, String(upstreamPort), JSON.stringify(options)], {
+  if (peer) return startPeer(peer, context);
+  const { upstreamPort, caFile, redisUrl, folder, core } = context;
+  const origin = caFile ? `https://localhost:${upstreamPort}` : `http://127.0.0.1:${upstreamPort}`;
+  const child = await startChild('proxy.ts', [name, origin, JSON.stringify(options)], {
     core,
-    env: { REDIS_URL: redisUrl, SQLITE_FILE: join(folder, 'bench.db') },
+    env: {
+      REDIS_URL: redisUrl,
+      SQLITE_FILE: join(folder, 'bench.db'),
+      ...(caFile && { NODE_EXTRA_CA_CERTS: caFile }),
+    },
   });
+  const [key = ''] = await child.ask<readonly string[]>('keys');
   return {
     name,
     port: child.port,
     path: '/v1/chat/completions',
-    key: await child.ask<string>('key'),
+    key,
     headers: {},
     isSlowAtFirst: true,
     cpuUs: () => child.cpuUs(),

@@ -14,13 +14,17 @@ export interface Proxy {
   /** Of the process so far, in µs. */
   cpuUs(): Promise<number>;
   rssBytes(): Promise<number>;
-  /** Where it is a process of Node's: its heap after a collection, and the longest block of its event loop since last asked. */
+  /** Only a process of Node's answers questions: its heap, the longest block of its event loop, what it allocates. */
   readonly node: Child | undefined;
   stop(): Promise<void>;
 }
 
-export interface Surroundings {
+export interface Context {
   readonly upstreamPort: number;
+  /** What the provider at that port must show; undefined where it speaks plain HTTP. */
+  readonly caFile?: string;
+  /** Of the provider's ports that speak TLS. */
+  readonly certificate: string;
   readonly redisUrl: string;
   readonly folder: string;
   /** The core that the proxy has to itself; none on a machine with one. */

@@ -1,97 +1,118 @@
-import { type Bench, doorOf, type Figure, interleave, median, type Round, toFigures } from './figures.ts';
+import { addressOf, type Figure, median, type Round, type Row, toFigures } from './figures.ts';
+import { ALL_STORES, MEMORY, routers, usesRedis } from './ours.ts';
+import { tlsPeers } from './peers.ts';
 import type { Requests } from './processes/load.ts';
 import type { Proxy } from './proxy.ts';
+import { type Bench, interleave } from './rounds.ts';
 
-const OURS = ['router, memory', 'router, Redis', 'router, SQLite'];
 const FLOORS = ['http-proxy-middleware', 'http-proxy-middleware, Redis'];
 const EXPRESS = ['router, memory, in Express', 'http-proxy-middleware in Express'];
 
+const KB = 1024;
+const MB = 1024 * KB;
+/** By itself after each round: watching may cost processor time. */
+const ALLOCATION_SECONDS = 0.3;
+
 /** JSON completions: processor time a request with the core full, by the body's size, and the time added with it mostly idle. */
 export async function measureRequests(bench: Bench): Promise<readonly Figure[]> {
-  const small = ['bare', ...OURS, ...FLOORS, ...EXPRESS, ...bench.peers];
-  const large = ['bare', 'router, memory', 'router, Redis', 'http-proxy-middleware', ...bench.peers];
+  const { peers } = bench;
+  const small = ['bare', ...ALL_STORES, ...FLOORS, ...EXPRESS, ...peers];
+  const large = ['bare', ...MEMORY, ...routers('Redis'), 'http-proxy-middleware', ...peers];
+  const fewer = { ...bench, rounds: Math.min(bench.rounds, 3) };
   return [
-    ...toFigures(await saturate(bench, small, 1024), rowsOf('1 KB'), {
-      'router, memory/cpuUs': '<= 1.4×',
-      'router, Redis/cpuUs': '<= 1.8×',
-      'router, memory, in Express/cpuUs': '<= 0.8× http-proxy-middleware there',
-      'router, Redis/redisUs': '<= 150 µs',
-    }),
-    ...toFigures(await saturate(bench, large, 32 * 1024), rowsOf('32 KB'), {
-      'router, memory/cpuUs': '<= 1.2×',
-    }),
-    ...toFigures(await saturate(bench, large, 1024 * 1024), rowsOf('1 MB'), {
-      'router, memory/cpuUs': '<= 3×',
-      'router, memory/blockMs': '<= 1 ms more than bare',
-    }),
+    ...toFigures(await interleave(bench, small, saturate(bench, KB), allocation(bench)), rowsOf('1 KB')),
+    ...toFigures(await interleave(fewer, large, saturate(bench, 32 * KB)), rowsOf('32 KB')),
+    ...toFigures(await interleave(fewer, large, saturate(bench, MB), block(bench)), rowsOf('1 MB')),
     ...toFigures(
-      await interleave(bench, ['bare', ...OURS, ...FLOORS], (proxy, seconds) => calm(bench, proxy, seconds)),
-      [{ key: 'p50', what: '1 KB, 300 a second, time added, p50', unit: 'ms', compare: 'over' }],
-      { 'router, memory/p50': '<= 0.15 ms', 'router, Redis/p50': '<= 0.4 ms' },
+      await interleave(bench, ['bare', ...ALL_STORES, ...FLOORS], (proxy, seconds) =>
+        calm(bench, proxy, seconds),
+      ),
+      [
+        { key: 'p50', what: '1 KB, 300 a second, time added, p50', unit: 'ms', compare: 'over' },
+        { key: 'failed', what: '1 KB, 300 a second, failed', unit: '', compare: 'none', unlessZero: true },
+      ],
     ),
   ];
 }
 
-function rowsOf(size: string): Parameters<typeof toFigures>[1] {
+/** The same 1 KB with a provider that is reached by TLS, over connections that stand already. */
+export async function measureTls(bench: Bench): Promise<readonly Figure[]> {
+  const ports = await bench.upstream.ask<{ readonly tls: number }>('ports');
+  const { context } = bench;
+  const { certificate: caFile } = context;
+  const byTls = { ...bench, context: { ...context, upstreamPort: ports.tls, caFile } };
+  const names = ['bare', ...MEMORY, 'http-proxy-middleware', ...tlsPeers(bench.peers)];
+  const rounds = await interleave(byTls, names, saturate(byTls, KB));
+  return toFigures(rounds, rowsOf('1 KB over TLS'));
+}
+
+function rowsOf(size: string): readonly Row[] {
   return [
     { key: 'cpuUs', what: `${size}, processor time`, unit: 'µs' },
     { key: 'perSecond', what: `${size}, requests a second`, unit: '' },
+    { key: 'allocated', what: `${size}, allocated on the heap`, unit: 'KB' },
     { key: 'redisUs', what: `${size}, processor time of Redis`, unit: 'µs', compare: 'none' },
-    { key: 'blockMs', what: `${size}, longest block of the event loop`, unit: 'ms', compare: 'none' },
-    { key: 'failed', what: `${size}, failed`, unit: '', compare: 'none' },
+    {
+      key: 'blockMs',
+      what: `${size}, longest block of the event loop, over bare`,
+      unit: 'ms',
+      compare: 'over',
+    },
+    { key: 'failed', what: `${size}, failed`, unit: '', compare: 'none', unlessZero: true },
   ];
 }
 
-function saturate(
-  bench: Bench,
-  names: readonly string[],
-  bytes: number,
-): Promise<ReadonlyMap<string, readonly Round[]>> {
-  return interleave(bench, names, async (proxy, seconds) => {
-    const connections = bytes > 100_000 ? 8 : 64;
+/** Requests one after the other on each connection, as fast as they are answered. */
+function saturate(bench: Bench, bytes: number): (proxy: Proxy, seconds: number) => Promise<Round> {
+  return async (proxy, seconds) => {
     const redisBefore = await bench.redisCpuUs();
     const before = await proxy.cpuUs();
-    const done = await bench.load.ask<Requests>('closed', {
-      ...doorOf(proxy),
-      model: 'json-1200',
-      bytes,
-      connections,
-      seconds,
-    });
+    const done = await requestsAtFullSpeed(bench, proxy, bytes, seconds);
     const cpuUs = ((await proxy.cpuUs()) - before) / done.answered;
     const redisUs = ((await bench.redisCpuUs()) - redisBefore) / done.answered;
     return {
       cpuUs,
       perSecond: done.answered / done.seconds,
       failed: done.failed,
-      ...(proxy.name === 'router, Redis' && { redisUs }),
-      ...(bytes > 100_000 && proxy.node && { blockMs: await longestBlock(bench, proxy, bytes) }),
+      ...(usesRedis(proxy.name) && { redisUs }),
     };
-  });
+  };
+}
+
+function requestsAtFullSpeed(bench: Bench, proxy: Proxy, bytes: number, seconds: number): Promise<Requests> {
+  const connections = bytes >= MB ? 8 : 64;
+  return bench.load.ask('closed', { ...addressOf(proxy), model: 'json-1200', bytes, connections, seconds });
+}
+
+function allocation(bench: Bench): (proxy: Proxy) => Promise<Round> {
+  return async (proxy) => {
+    if (!proxy.node) return {};
+    await proxy.node.ask('watchAllocation');
+    const { answered } = await requestsAtFullSpeed(bench, proxy, KB, ALLOCATION_SECONDS);
+    return { allocated: (await proxy.node.ask<number>('allocatedBytes')) / answered / KB };
+  };
 }
 
 /** One request at a time, with pauses: what holds the loop is then one body alone. */
-async function longestBlock(bench: Bench, proxy: Proxy, bytes: number): Promise<number> {
-  const blocks: number[] = [];
-  for (let n = 0; n < 5; n++) {
-    await proxy.node?.ask('block');
-    await bench.load.ask<Requests>('open', {
-      ...doorOf(proxy),
-      model: 'json-1200',
-      bytes,
-      perSecond: 10,
-      seconds: 0.1,
-    });
-    blocks.push((await proxy.node?.ask<number>('block')) ?? Number.NaN);
-  }
-  return median(blocks);
+function block(bench: Bench): (proxy: Proxy) => Promise<Round> {
+  const request = { model: 'json-1200', bytes: MB, perSecond: 10, seconds: 0.1 };
+  return async (proxy) => {
+    if (!proxy.node) return {};
+    const blocks: number[] = [];
+    for (let n = 0; n < 5; n++) {
+      await proxy.node.ask('block');
+      await bench.load.ask<Requests>('open', { ...addressOf(proxy), ...request });
+      blocks.push(await proxy.node.ask<number>('block'));
+    }
+    return { blockMs: median(blocks) };
+  };
 }
 
 async function calm(bench: Bench, proxy: Proxy, seconds: number): Promise<Round> {
   const { ms, failed } = await bench.load.ask<Requests>('open', {
-    ...doorOf(proxy),
+    ...addressOf(proxy),
     model: 'json-1200',
-    bytes: 1024,
+    bytes: KB,
     perSecond: 300,
     seconds,
   });

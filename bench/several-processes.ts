@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { verifyLedger } from '../src/ledger/operations/verify.ts';
 import { openStore } from '../src/ledger/stores/open-store.ts';
 import { type Child, startChild } from './child.ts';
-import { type Bench, doorOf, type Figure, median } from './figures.ts';
+import { addressOf, type Figure, median } from './figures.ts';
 import type { Requests } from './processes/load.ts';
 import { startProxy } from './proxies.ts';
 import type { Proxy } from './proxy.ts';
+import type { Bench } from './rounds.ts';
 
 /** What an answer of the benchmark's provider costs: 9 tokens at 1,000 and 12 at 3,000 nano-dollars. */
 const COST = 45_000n;
@@ -15,8 +16,8 @@ const COST = 45_000n;
 export async function measureProcesses(bench: Bench): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   for (const [store, url] of [
-    ['Redis', bench.surroundings.redisUrl],
-    ['SQLite', `sqlite:${join(bench.surroundings.folder, 'bench.db')}`],
+    ['Redis', bench.context.redisUrl],
+    ['SQLite', `sqlite:${join(bench.context.folder, 'bench.db')}`],
   ] as const) {
     for (const count of [1, 2]) figures.push(...(await measure(bench, store, url, count)));
   }
@@ -27,7 +28,7 @@ async function measure(bench: Bench, store: string, url: string, count: number):
   const pairs: { readonly proxy: Proxy; readonly load: Child }[] = [];
   for (let n = 0; n < count; n++) {
     // Each on a core, and their clients too: what two carry is limited by those as well.
-    const proxy = await startProxy(`router, ${store}`, { ...bench.surroundings, core: n });
+    const proxy = await startProxy(`router, ${store}`, { ...bench.context, core: n });
     pairs.push({ proxy, load: await startChild('load.ts', [], { core: 1 - n }) });
   }
   const ledger = openStore(url);
@@ -39,7 +40,7 @@ async function measure(bench: Bench, store: string, url: string, count: number):
       const runs = await Promise.all(
         pairs.map(({ proxy, load }) =>
           load.ask<Requests>('closed', {
-            ...doorOf(proxy),
+            ...addressOf(proxy),
             model: 'json-1200',
             bytes: 1024,
             connections: 32,

@@ -1,76 +1,78 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { type Bench, doorOf, type Figure, interleave, median, type Round, toFigures } from './figures.ts';
+import { addressOf, type Figure, median, type Round, type Row, toFigures } from './figures.ts';
+import { ALL_STORES, MEMORY } from './ours.ts';
 import type { Chunks } from './processes/load.ts';
 import type { Proxy } from './proxy.ts';
+import { type Bench, takeTurns, withProxies } from './rounds.ts';
 
-/** A proxy that can't keep up gets so much more; the streams that run even then are let go, and count as late. */
+/** How much longer a round may last; the streams that still run then are closed, and count as late. */
 const PATIENCE_SECONDS = 6;
 
-/** Who can't begin its streams in this time can't carry them. */
+/** A proxy that can't begin its streams in this time has no figure for them. */
 const MAX_OPENING_SECONDS = 5;
 /** What all of them cost once, a checkpoint with the ledger included, is over by then. */
 const SETTLED_MS = 500;
 /** For each second of a round. */
-const WATCHED_SECONDS = 3;
-
-const NAMES = ['bare', 'router, memory', 'router, Redis', 'http-proxy-middleware'];
+const WATCHED_SECONDS = 2;
 
 /** Streams: processor time a chunk, the time added to the first and to each, and how many a core carries. */
-export async function measureStreams(bench: Bench): Promise<readonly Figure[]> {
-  const names = [...NAMES, ...bench.peers];
-  const begun = await interleave(bench, names, (proxy, seconds) => begin(bench, proxy, seconds));
-  const held = { ...bench, leadSeconds: 0 };
-  const paced = await interleave(held, names, holding(bench, 100));
-  const full = await interleave({ ...held, rounds: Math.min(bench.rounds, 3) }, names, holding(bench, 500));
-  const burst = await interleave(bench, names, (proxy, seconds) => pour(bench, proxy, seconds));
-  return [
-    ...toFigures(
-      paced,
-      [
-        { key: 'cpuUs', what: '100 streams, 20 ms, processor time a chunk', unit: 'µs' },
-        { key: 'oneWayMs', what: '100 streams, 20 ms, added to each, p50', unit: 'ms', compare: 'over' },
-        { key: 'failed', what: '100 streams, 20 ms, broken', unit: '', compare: 'none' },
-      ],
-      { 'router, memory/cpuUs': '<= 1.1×', 'router, memory/oneWayMs': '<= 0.15 ms' },
-    ),
-    ...toFigures(
-      begun,
-      [
-        {
-          key: 'firstMs',
-          what: '100 streams begin a second, added to the first, p50',
-          unit: 'ms',
-          compare: 'over',
-        },
-        { key: 'cpuUs', what: '100 streams of 50 chunks begin a second, processor time a chunk', unit: 'µs' },
-        { key: 'failed', what: '100 streams begin a second, failed', unit: '', compare: 'none' },
-        { key: 'late', what: '100 streams begin a second, not ended in time', unit: '', compare: 'none' },
-      ],
-      { 'router, memory/firstMs': '<= 0.15 ms', 'router, Redis/firstMs': '<= 0.45 ms' },
-    ),
-    ...toFigures(
-      full,
-      [
-        { key: 'perSecond', what: '500 streams, 20 ms, chunks a second', unit: '' },
-        { key: 'cpuUs', what: '500 streams, 20 ms, processor time a chunk', unit: 'µs' },
-        { key: 'perCore', what: '500 streams, 20 ms, chunks a second that its core could carry', unit: '' },
-        { key: 'failed', what: '500 streams, 20 ms, broken', unit: '', compare: 'none' },
-      ],
-      { 'router, memory/perCore': '>= 24,000' },
-    ),
-    ...toFigures(burst, [
-      { key: 'cpuUs', what: '32 streams at full speed, processor time a chunk', unit: 'µs' },
-      { key: 'failed', what: '32 streams at full speed, failed', unit: '', compare: 'none' },
-    ]),
-  ];
+export function measureStreams(bench: Bench): Promise<readonly Figure[]> {
+  const names = ['bare', ...ALL_STORES, 'http-proxy-middleware', ...bench.peers];
+  return withProxies(bench, names, async (all) => {
+    const withoutStores = all.filter(({ name }) => !name.startsWith('router, ') || MEMORY.includes(name));
+    const fewer = { ...bench, rounds: Math.min(bench.rounds, 3) };
+    const held = { ...bench, leadSeconds: 0, rounds: Math.min(bench.rounds, 4) };
+    const begun = await takeTurns(fewer, all, (proxy, seconds) => begin(bench, proxy, seconds));
+    const paced = await takeTurns(held, all, holding(bench, 100));
+    const full = await takeTurns({ ...fewer, leadSeconds: 0 }, withoutStores, holding(bench, 500));
+    const burst = await takeTurns(fewer, all, (proxy, seconds) => pour(bench, proxy, seconds));
+    return [
+      ...toFigures(paced, PACED),
+      ...toFigures(begun, BEGUN),
+      ...toFigures(full, FULL),
+      ...toFigures(burst, BURST),
+    ];
+  });
 }
 
-/** Streams that last a second: one begins every 10 ms, so that no two chunks are bound to meet. */
+const FAILURES = { unit: '', compare: 'none', unlessZero: true } as const;
+
+const PACED: readonly Row[] = [
+  { key: 'cpuUs', what: '100 streams, 20 ms, processor time a chunk', unit: 'µs' },
+  { key: 'oneWayMs', what: '100 streams, 20 ms, added to each, p50', unit: 'ms', compare: 'over' },
+  { key: 'failed', what: '100 streams, 20 ms, broken', ...FAILURES },
+];
+
+const BEGUN: readonly Row[] = [
+  {
+    key: 'firstMs',
+    what: '100 streams begin a second, added to the first, p50',
+    unit: 'ms',
+    compare: 'over',
+  },
+  { key: 'cpuUs', what: '100 streams of 50 chunks begin a second, processor time a chunk', unit: 'µs' },
+  { key: 'failed', what: '100 streams begin a second, failed', ...FAILURES },
+  { key: 'late', what: '100 streams begin a second, not ended in time', ...FAILURES },
+];
+
+const FULL: readonly Row[] = [
+  { key: 'perSecond', what: '500 streams, 20 ms, chunks a second', unit: '' },
+  { key: 'cpuUs', what: '500 streams, 20 ms, processor time a chunk', unit: 'µs' },
+  { key: 'perCore', what: '500 streams, 20 ms, chunks a second that its core could carry', unit: '' },
+  { key: 'failed', what: '500 streams, 20 ms, broken', ...FAILURES },
+];
+
+const BURST: readonly Row[] = [
+  { key: 'cpuUs', what: '32 streams at full speed, processor time a chunk', unit: 'µs' },
+  { key: 'failed', what: '32 streams at full speed, failed', ...FAILURES },
+];
+
+/** Streams that last a second: one begins every 10 ms, so that their chunks don't come at the same moments. */
 async function begin(bench: Bench, proxy: Proxy, seconds: number): Promise<Round> {
   const before = await proxy.cpuUs();
   const done = await bench.load.ask<Chunks>('steady', {
-    ...doorOf(proxy),
+    ...addressOf(proxy),
     model: 'stream-50-20',
     bytes: 1024,
     perSecond: 100,
@@ -81,17 +83,17 @@ async function begin(bench: Bench, proxy: Proxy, seconds: number): Promise<Round
 }
 
 /**
- * Streams that have begun and end after all is measured, with a chunk every 20 ms: what a chunk costs, and no stream's
+ * Streams with a chunk every 20 ms that begin before the round and end after it: what a chunk costs, without its stream's
  * beginning. They do end, because some gateways read on when their clients have left.
  */
 function holding(bench: Bench, streams: number): (proxy: Proxy, seconds: number) => Promise<Round> {
   const overwhelmed = new Set<string>();
   return async (proxy, seconds) => {
     if (overwhelmed.has(proxy.name)) return {};
-    const door = { ...doorOf(proxy), model: 'stream-500-20', bytes: 1024 };
+    const target = { ...addressOf(proxy), model: 'stream-500-20', bytes: 1024 };
     const mostSeconds = MAX_OPENING_SECONDS;
     try {
-      const standing = await bench.load.ask<number>('hold', { ...door, streams, mostSeconds });
+      const standing = await bench.load.ask<number>('hold', { ...target, streams, mostSeconds });
       if (standing < streams) {
         overwhelmed.add(proxy.name);
         return {};
@@ -109,10 +111,10 @@ function holding(bench: Bench, streams: number): (proxy: Proxy, seconds: number)
 
 /** Streams one after the other, each as fast as it is read. */
 async function pour(bench: Bench, proxy: Proxy, seconds: number): Promise<Round> {
-  const door = { ...doorOf(proxy), model: 'stream-200-0', bytes: 1024 };
+  const target = { ...addressOf(proxy), model: 'stream-200-0', bytes: 1024 };
   const before = await proxy.cpuUs();
   const done = await bench.load.ask<Chunks>('streams', {
-    ...door,
+    ...target,
     streams: 32,
     seconds,
     mostSeconds: seconds + PATIENCE_SECONDS,

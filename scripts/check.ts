@@ -3,11 +3,7 @@
  * and the whole output of what failed.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 
-const packed = mkdtempSync(join(tmpdir(), 'ccr-pack-'));
 const startedAt = Date.now();
 let failures = 0;
 
@@ -19,15 +15,8 @@ step('types', 'tsc', '-p', 'tsconfig.json');
 step("the page's types", 'tsc', '-p', 'src/admin/page/tsconfig.json');
 step('dead code', 'knip');
 step('build', 'npm', 'run', '--silent', 'build');
-if (step('pack', 'npm', 'pack', '--silent', '--ignore-scripts', '--pack-destination', packed)) {
-  const tarball = join(packed, readdirSync(packed)[0] ?? '');
-  step('package', 'publint', '--strict', tarball);
-  // `require()` of an ES module works on each Node that the package supports: what it ignores is an older TypeScript's rule.
-  step('its types', 'attw', '--ignore-rules', 'cjs-resolves-to-esm', '--', tarball);
-}
 step('architecture', 'vitest', 'run', 'test/unit/architecture.test.ts');
 
-rmSync(packed, { recursive: true });
 const outcome = failures === 0 ? 'All checks passed' : `${failures} of the checks failed`;
 console.log(`${outcome}, in ${secondsSince(startedAt)}.`);
 process.exit(failures === 0 ? 0 : 1);

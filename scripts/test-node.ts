@@ -35,7 +35,7 @@ if (reads.stdout.trim() === 'false') {
   env['NODE_OPTIONS'] = [process.env['NODE_OPTIONS'], options].filter(Boolean).join(' ');
 }
 // The ecosystem tier has runtimes of its own.
-const tiers = ['unit', 'integration', 'e2e', 'chaos'].map((tier) => `--project=${tier}`);
+const tiers = ['unit', 'integration', 'undici', 'e2e', 'chaos'].map((tier) => `--project=${tier}`);
 run('node', ['scripts/test-all.ts', ...tiers, ...args], env);
 
 function run(command: string, options: readonly string[], environment = process.env): void {

@@ -131,6 +131,7 @@ export type {
   CorsOptions,
   HealthCheckOptions,
   RetryOptions,
+  TransportOption,
   StoreURL,
 } from './options/router-options.ts';
 export type { ServerConfig, ServerOptions } from './options/server-options.ts';

@@ -27,7 +27,7 @@ export const bifrost: Peer = {
       await run(process.execPath, [launcher, '--transport-version', VERSION, '-h'], {
         env: { XDG_CACHE_HOME: folderOf(NAME) },
       });
-      if (!existsSync(BINARY)) throw new Error('its launcher did not leave the program where it was told to');
+      if (!existsSync(BINARY)) throw new Error('its launcher did not leave the program where it should');
     });
     return VERSION.slice(1);
   },

@@ -8,6 +8,8 @@ import type { Program } from '../foreign.ts';
 /** Another gateway that the router is compared with. */
 export interface Peer {
   readonly name: string;
+  /** Whether it is measured with a provider that is reached by TLS, too. */
+  readonly canTls?: boolean;
   /**
    * Installs it where it isn't yet, outside of the repository.
    *
@@ -22,6 +24,8 @@ export interface Peer {
 export interface Place {
   readonly port: number;
   readonly upstreamPort: number;
+  /** What the provider must show; undefined where it speaks plain HTTP. */
+  readonly caFile?: string;
   /** Of this run: what it writes is deleted with it. */
   readonly folder: string;
 }
@@ -29,7 +33,7 @@ export interface Place {
 const PEERS = join(homedir(), '.cache/chat-completions-router/peers');
 const MAX_SECONDS = 240;
 
-/** Of npm's, of pip's, or of a script's of Node's: there the cause, where one is told. */
+/** Of npm's, of pip's, or of a script's of Node's: there the cause, where it has one. */
 const LINE_THAT_SAYS_WHY = /(?<=\[cause\]: ).*|^(?:npm error|ERROR:|\w*Error:|❌).*$/m;
 
 export const folderOf = (name: string): string => join(PEERS, name);
@@ -37,7 +41,7 @@ export const folderOf = (name: string): string => join(PEERS, name);
 /**
  * Installs into a folder of its own, once for each recipe.
  *
- * What did not come to its end, or follows another recipe, is begun anew.
+ * What was not completed, or follows another recipe, is installed again.
  */
 export async function installOnce(name: string, recipe: string, install: () => Promise<void>): Promise<void> {
   const folder = folderOf(name);
@@ -48,6 +52,24 @@ export async function installOnce(name: string, recipe: string, install: () => P
   mkdirSync(folder, { recursive: true });
   await install();
   writeFileSync(note, recipe);
+}
+
+/**
+ * The version of a program that this machine has.
+ *
+ * @throws saying how to get it
+ */
+export async function versionOf(
+  file: string,
+  args: readonly string[],
+  pattern: RegExp,
+  command: string,
+): Promise<string> {
+  try {
+    return pattern.exec(await run(file, args))?.[1] ?? 'unknown';
+  } catch {
+    throw new Error(`it is not installed (${command})`);
+  }
 }
 
 /** Installs packages of npm's, without their install scripts. */

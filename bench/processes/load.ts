@@ -1,4 +1,4 @@
-/** Clients on raw sockets: they send requests that were built once, and look at no more of an answer than they must. */
+/** Clients on raw sockets: they send requests that were built once, and read no more of an answer than they must. */
 import { once } from 'node:events';
 import * as net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,6 +17,8 @@ interface Target {
 
 /** Requests one after the other on each connection, as fast as they are answered. */
 interface ClosedLoop extends Target {
+  /** Used in turn. @default `key` alone */
+  readonly keys?: readonly string[];
   readonly connections: number;
   readonly seconds: number;
 }
@@ -27,7 +29,7 @@ interface OpenLoop extends Target {
   readonly seconds: number;
 }
 
-/** So many streams at a time for so long; one that ended is followed by the next. */
+/** A number of streams at a time; one that ended is followed by the next. */
 interface Streams extends Target {
   readonly streams: number;
   readonly seconds: number;
@@ -70,15 +72,17 @@ const held: net.Socket[] = [];
 let heldTally: ChunkTally | undefined;
 
 answerParent(undefined, {
-  closed: async ({ connections, seconds, ...target }: ClosedLoop): Promise<Requests> => {
-    const request = requestBytes(target);
+  closed: async ({ connections, seconds, keys, ...target }: ClosedLoop): Promise<Requests> => {
+    const requests = (keys ?? [target.key]).map((key) => requestBytes({ ...target, key }));
     const beganAt = performance.now();
     const until = beganAt + seconds * 1000;
     const ms: number[] = [];
     let failed = 0;
+    let asked = 0;
     const client = async (): Promise<void> => {
       const connection = new Connection(target.port);
       for (let now = performance.now(); now < until; now = performance.now()) {
+        const request = requests[asked++ % requests.length] ?? Buffer.alloc(0);
         const isOk = await connection.ask(request);
         if (isOk) ms.push(performance.now() - now);
         else failed += 1;

@@ -1,5 +1,6 @@
 import type { Server } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { GCProfiler, getHeapStatistics } from 'node:v8';
 
 /** What a process holds once its garbage was collected. */
 export interface Memory {
@@ -9,33 +10,68 @@ export interface Memory {
 
 type Answers = Readonly<Record<string, (argument: never) => unknown>>;
 
-/** Tells the parent the port, then answers its questions: `cpuUs`, `memory`, `block`, and those given. */
+/** Tells the parent the port, then answers its questions: those below, and those given. */
 export function answerParent(server: Server | undefined, answers: Answers = {}): void {
-  const delay = monitorEventLoopDelay({ resolution: 1 });
-  delay.enable();
-  /** Used since it began. Nothing is collected for it: that would be work that no request has made, and undo its compiling. */
-  const cpuUs = (): number => {
-    const { user, system } = process.cpuUsage();
-    return user + system;
-  };
-  const memory = (): Memory => {
-    globalThis.gc?.();
-    const { rss, heapUsed } = process.memoryUsage();
-    return { rssBytes: rss, heapBytes: heapUsed };
-  };
-  /** The longest time, since it was last asked, in which the event loop did not turn; in ms. */
-  const block = (): number => {
-    const longest = delay.max / 1e6;
-    delay.reset();
-    return longest;
-  };
-  const all: Answers = { cpuUs, memory, block, ...answers };
+  const all: Answers = { cpuUs, memory, block: blockQuestion(), ...allocationQuestions(), ...answers };
   process.on('message', (message: { readonly question: string; readonly argument: never }) => {
     void Promise.resolve(all[message.question]?.(message.argument)).then((answer) =>
       process.send?.({ answer }),
     );
   });
   process.on('disconnect', () => process.exit());
-  const address = server?.address();
-  process.send?.({ answer: typeof address === 'object' && address ? address.port : 0 });
+  process.send?.({ answer: server ? portOf(server) : 0 });
+}
+
+export function portOf(server: Server): number {
+  const address = server.address();
+  return typeof address === 'object' && address ? address.port : 0;
+}
+
+/** Used since it began. No garbage is collected for it: that would be work that no request caused, and discard compiled code. */
+function cpuUs(): number {
+  const { user, system } = process.cpuUsage();
+  return user + system;
+}
+
+function memory(): Memory {
+  globalThis.gc?.();
+  const { rss, heapUsed } = process.memoryUsage();
+  return { rssBytes: rss, heapBytes: heapUsed };
+}
+
+/** The longest time, since it was last asked, in which the event loop did not turn; in ms. */
+function blockQuestion(): () => number {
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
+  return () => {
+    const longest = delay.max / 1e6;
+    delay.reset();
+    return longest;
+  };
+}
+
+/**
+ * What is allocated on V8's heap between two questions: how much the used heap grew between each two collections, summed up.
+ *
+ * Memory outside of the heap, so the bytes of buffers, is not in it.
+ */
+function allocationQuestions(): Answers {
+  let profiler = new GCProfiler();
+  let atStart = 0;
+  return {
+    watchAllocation: () => {
+      profiler = new GCProfiler();
+      profiler.start();
+      atStart = getHeapStatistics().used_heap_size;
+    },
+    allocatedBytes: () => {
+      let allocated = 0;
+      let used = atStart;
+      for (const { beforeGC, afterGC } of profiler.stop()?.statistics ?? []) {
+        allocated += beforeGC.heapStatistics.usedHeapSize - used;
+        used = afterGC.heapStatistics.usedHeapSize;
+      }
+      return allocated + getHeapStatistics().used_heap_size - used;
+    },
+  };
 }

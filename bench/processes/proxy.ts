@@ -1,5 +1,6 @@
-/** One of the proxies that are compared, in a process of its own: `proxy.ts KIND UPSTREAM-PORT [OPTIONS]`. */
+/** One of the proxies that are compared, in a process of its own: `proxy.ts KIND ORIGIN [OPTIONS]`. */
 import * as http from 'node:http';
+import * as https from 'node:https';
 
 import express from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
@@ -12,36 +13,51 @@ interface Options {
   /** How many more models there are than those that are asked for, and how many more API keys. */
   readonly models?: number;
   readonly keys?: number;
+  /** @default 1 */
+  readonly accounts?: number;
   readonly maxBodyBytes?: number;
 }
 
-const [kind = '', upstream = '', options = '{}'] = process.argv.slice(2);
-const origin = `http://127.0.0.1:${upstream}`;
-let key = 'none';
+const [kind = '', origin = '', options = '{}'] = process.argv.slice(2);
+const { protocol, hostname: host, port } = new URL(origin);
+const client = protocol === 'https:' ? https : http;
+/** Of each account. */
+let apiKeys: readonly string[] = ['none'];
 
-const KINDS: Readonly<Record<string, () => http.RequestListener | Promise<http.RequestListener>>> = {
-  bare,
-  'http-proxy-middleware': () => middleware(),
-  'http-proxy-middleware, Redis': middlewareWithRedis,
-  'http-proxy-middleware in Express': () => express().use('/v1', middleware()),
-  'router, memory': () => router('memory:'),
-  'router, memory, in Express': async () => express().use('/v1', await router('memory:')),
-  'router, SQLite': () => router(`sqlite:${process.env['SQLITE_FILE']}`),
-  'router, Redis': () => router(process.env['REDIS_URL'] ?? ''),
+const STORES: Readonly<Record<string, string | undefined>> = {
+  memory: 'memory:',
+  SQLite: `sqlite:${process.env['SQLITE_FILE']}`,
+  Redis: process.env['REDIS_URL'],
 };
 
-/** What anybody would write in an hour: it parses nothing, and knows nobody. */
+const OTHERS: Readonly<Record<string, () => http.RequestListener | Promise<http.RequestListener>>> = {
+  bare,
+  'http-proxy-middleware': middleware,
+  'http-proxy-middleware, Redis': middlewareWithRedis,
+  'http-proxy-middleware in Express': () => express().use('/v1', middleware()),
+};
+
+/** A router is called `router, STORE[, undici][, in Express]`. */
+async function listenerOf(name: string): Promise<http.RequestListener> {
+  const other = OTHERS[name];
+  if (other) return other();
+  const [, storeName = '', ...parts] = name.split(', ');
+  const store = STORES[storeName];
+  if (store === undefined) throw new Error(`No proxy is called ${name}`);
+  const made = await router(store, parts.includes('undici'));
+  if (parts.includes('in Express')) return express().use('/v1', made);
+  return (request, response) => void made(request, response);
+}
+
+/** The least that a proxy can do: it parses nothing, and checks no key. */
 function bare(): http.RequestListener {
-  const agent = new http.Agent({ keepAlive: true });
+  const agent = new client.Agent({ keepAlive: true });
   return (request, response) => {
     const { method, url: path = '', headers } = request;
-    const onward = http.request(
-      { host: '127.0.0.1', port: upstream, method, path, headers, agent },
-      (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(response);
-      },
-    );
+    const onward = client.request({ host, port, method, path, headers, agent }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
     onward.on('error', () => response.destroy());
     response.on('close', () => {
       if (!response.writableFinished) onward.destroy();
@@ -51,7 +67,7 @@ function bare(): http.RequestListener {
 }
 
 function middleware(): ReturnType<typeof createProxyMiddleware> {
-  const agent = new http.Agent({ keepAlive: true });
+  const agent = new client.Agent({ keepAlive: true });
   return createProxyMiddleware({ target: `${origin}/v1`, agent, changeOrigin: true });
 }
 
@@ -67,8 +83,10 @@ async function middlewareWithRedis(): Promise<http.RequestListener> {
 }
 
 /** With everything on: keys, credits, holds, metering. */
-async function router(store: string): Promise<ChatCompletionsRouter> {
-  const { models = 0, keys = 0, maxBodyBytes }: Options = JSON.parse(options);
+async function router(store: string, onUndici: boolean): Promise<ChatCompletionsRouter> {
+  const { models = 0, keys = 0, accounts = 1, maxBodyBytes }: Options = JSON.parse(options);
+  // Only a process that uses undici loads it.
+  const transport = onUndici && (await import('chat-completions-router/undici')).undiciTransport();
   const pricing = { input: '1.00', output: '3.00' };
   const model = { contextWindow: 100_000_000, maxOutputTokens: 4096, pricing };
   const names = ['json-1200', 'stream-50-20', 'stream-500-20', 'stream-1000-2000', 'stream-200-0'];
@@ -80,16 +98,21 @@ async function router(store: string): Promise<ChatCompletionsRouter> {
     models: Object.fromEntries(
       all.map((name) => [name, { ...model, targets: [{ provider: 'bench', model: name }] }]),
     ),
+    ...(transport && { transport }),
     ...(maxBodyBytes && { maxBodyBytes }),
   });
   await made.ready();
-  ({ key } = await made.keys.create({ account: 'bench', name: 'bench' }));
-  await made.credits.grant('bench', '1000000', { id: 'bench' });
+  apiKeys = await Promise.all(
+    Array.from({ length: accounts }, async (_, n) => {
+      const account = n === 0 ? 'bench' : `bench-${n}`;
+      const { key } = await made.keys.create({ account, name: 'bench' });
+      await made.credits.grant(account, '1000000', { id: account });
+      return key;
+    }),
+  );
   for (let n = 0; n < keys; n++) await made.keys.create({ account: `account${n}`, name: 'other' });
   return made;
 }
 
-const listener = await KINDS[kind]?.();
-if (!listener) throw new Error(`No proxy is called ${kind}`);
-const server = http.createServer(listener);
-server.listen(0, '127.0.0.1', 8192, () => answerParent(server, { key: () => key }));
+const server = http.createServer(await listenerOf(kind));
+server.listen(0, '127.0.0.1', 8192, () => answerParent(server, { keys: () => apiKeys }));

@@ -1,21 +1,27 @@
 /**
  * A provider on raw sockets, cheap enough not to be what is measured.
  *
- * What it answers stands in the request's model: `json-1200` is an answer of so many bytes, `stream-50-20` one of 50 chunks
+ * What it answers stands in the request's model: `json-1200` is an answer of 1,200 bytes, `stream-50-20` one of 50 chunks
  * with 20 ms between them. Each chunk says when it left, in ns of the system's monotonic clock.
+ *
+ * `upstream.ts CERTIFICATE KEY` listens on three ports: plain HTTP, TLS, and TLS with HTTP/2.
  */
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import * as net from 'node:net';
+import * as tls from 'node:tls';
 
-import { answerParent } from './parent.ts';
+import { startHttp2Provider } from './http2-provider.ts';
+import { answerParent, portOf } from './parent.ts';
+import { event, JSON_START, LAST_EVENTS, USAGE } from './provider-answers.ts';
 
 const CONTENT_LENGTH = /\r\ncontent-length: *(\d+)/i;
-const USAGE = '"usage":{"prompt_tokens":9,"completion_tokens":12,"total_tokens":21}';
 const MODEL_KEY = Buffer.from('"model":"');
 const HEAD_END = Buffer.from('\r\n\r\n');
 
 const streams = { open: 0 };
 
-const server = net.createServer({ noDelay: true }, (socket) => {
+function serve(socket: net.Socket): void {
   let pieces: Buffer[] = [];
   let length = 0;
   let missing = 0;
@@ -41,7 +47,7 @@ const server = net.createServer({ noDelay: true }, (socket) => {
     missing = 0;
     answer(socket, modelOf(request.subarray(headEnd + 4)));
   });
-});
+}
 
 /** The model's name is short and near one of the ends of a body: a search through a large one would be measured. */
 function modelOf(body: Buffer): string {
@@ -67,11 +73,9 @@ function answer(socket: net.Socket, model: string): void {
 }
 
 function jsonAnswer(size: number): Buffer {
-  const start =
-    '{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"stop",' +
-    '"message":{"role":"assistant","content":"';
   const end = `"}}],${USAGE}}`;
-  const body = start + 'word '.repeat(size).slice(0, Math.max(0, size - start.length - end.length)) + end;
+  const length = Math.max(0, size - JSON_START.length - end.length);
+  const body = JSON_START + 'word '.repeat(size).slice(0, length) + end;
   return Buffer.from(
     `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
   );
@@ -79,8 +83,6 @@ function jsonAnswer(size: number): Buffer {
 
 const STREAM_HEAD =
   'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n';
-// LiteLLM takes a hundred chunks that are all the same for a model that hangs, and breaks off.
-const FILLERS = ['x'.repeat(40), 'y'.repeat(40)];
 
 /** An interval of 0 sends all chunks at once, as fast as they are read. */
 function stream(socket: net.Socket, count: number, intervalMs: number): void {
@@ -117,26 +119,22 @@ function stream(socket: net.Socket, count: number, intervalMs: number): void {
   if (sent < count) timer = setInterval(next, intervalMs);
 }
 
-function event(n: number): string {
-  return (
-    `data: {"id":"t${process.hrtime.bigint()}","object":"chat.completion.chunk","created":1790000000,"model":"stream",` +
-    `"choices":[{"index":0,"delta":{"content":"${FILLERS[n % 2]}"},"logprobs":null,"finish_reason":null}],"usage":null}\n\n`
-  );
-}
-
 function end(): string {
-  const last = '{"id":"e","object":"chat.completion.chunk","created":1,"model":"stream"';
-  return (
-    chunk(`data: ${last},"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n`) +
-    chunk(`data: ${last},"choices":[],${USAGE}}\n\ndata: [DONE]\n\n`) +
-    '0\r\n\r\n'
-  );
+  return `${LAST_EVENTS.map(chunk).join('')}0\r\n\r\n`;
 }
 
 function chunk(text: string): string {
   return `${text.length.toString(16)}\r\n${text}\r\n`;
 }
 
-server.listen(0, '127.0.0.1', 8192, () => {
-  answerParent(server, { streams: () => streams.open });
+const [certFile = '', keyFile = ''] = process.argv.slice(2);
+const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
+const plain = net.createServer({ noDelay: true }, serve);
+const secure = tls.createServer({ ...certificate, noDelay: true, ALPNProtocols: ['http/1.1'] }, serve);
+const http2 = await startHttp2Provider(certificate);
+await Promise.all([plain, secure].map((server) => once(server.listen(0, '127.0.0.1', 8192), 'listening')));
+answerParent(plain, {
+  streams: () => streams.open,
+  ports: () => ({ tls: portOf(secure), http2: http2.port }),
+  http2Connections: () => http2.connections(),
 });

@@ -16,6 +16,7 @@ export const SIDEBAR: readonly { readonly text: string; readonly pages: Readonly
       text: 'Requests',
       pages: {
         providers: 'Providers',
+        transports: 'Transports',
         models: 'Models',
         failover: 'Failover',
         streaming: 'Streaming',
@@ -40,6 +41,7 @@ export const SIDEBAR: readonly { readonly text: string; readonly pages: Readonly
         frameworks: 'Frameworks',
         runtimes: 'Runtimes',
         deployment: 'Deployment',
+        scaling: 'Scaling',
         'reverse-proxies': 'Reverse proxies',
         redis: 'Redis',
         operating: 'Operating',

@@ -56,16 +56,29 @@ function http2Response(response: Http2ServerResponse): ClientResponse {
 /** A wildcard mount (NestJS's `forRoutes('/v1/*path')`) removes the whole path; `originalUrl` still has it. */
 function urlOf(request: NodeRequest & { readonly originalUrl?: unknown }): string {
   const { url = '/', originalUrl } = request;
-  return /^\/?(\?|$)/.test(url) && typeof originalUrl === 'string' ? originalUrl : url;
+  return typeof originalUrl === 'string' && /^\/?(\?|$)/.test(url) ? originalUrl : url;
 }
 
 /** Node keeps the first of two keys, but a proxy may have checked the second: two are joined, which makes them invalid. */
 function headersOf({ headers, rawHeaders }: NodeRequest): IncomingHttpHeaders {
-  const keys = rawHeaders.filter(
-    (_value, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === 'authorization',
-  );
-  return keys.length > 1 ? { ...headers, authorization: keys.join(', ') } : headers;
+  let first: string | undefined;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (!isAuthorization(rawHeaders[i])) continue;
+    if (first !== undefined) return { ...headers, authorization: keysOf(rawHeaders).join(', ') };
+    first = rawHeaders[i + 1];
+  }
+  return headers;
 }
+
+function keysOf(rawHeaders: readonly string[]): string[] {
+  return rawHeaders.filter((_value, i) => i % 2 === 1 && isAuthorization(rawHeaders[i - 1]));
+}
+
+function isAuthorization(name = ''): boolean {
+  return name.length === AUTHORIZATION.length && name.toLowerCase() === AUTHORIZATION;
+}
+
+const AUTHORIZATION = 'authorization';
 
 /** Members that a body parser may have set on the request. */
 export interface ParsedRequest {

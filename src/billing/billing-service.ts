@@ -1,3 +1,4 @@
+import { andThen, type Answer, answerOf, isLater } from '../async/answer.ts';
 import type { Caller } from '../keys/caller.ts';
 import { minimumHold, outputLimit, admissionError } from './admission.ts';
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
@@ -107,65 +108,79 @@ export class BillingService implements HoldServices {
    *
    * @throws {CreditStoreUnavailableError} if the store did not answer; the store voids what it may have held
    */
-  async admit(request: AdmitRequest): Promise<Admission> {
-    const { requestId, caller, model, quote, stream, idempotencyKey, startedAt } = request;
-    const { store } = this;
-    const { holdMode } = this.#options.settings;
-    // What isn't a stream is there all at once: its hold can't grow.
-    const grows = holdMode === 'adaptive' && stream;
-    const { account, key, externalKey, keyVersion } = caller;
-    const command = {
-      account,
-      key,
-      requestId,
-      model: model.id,
-      want: grows ? firstHold(quote) : quote.maximum,
-      min: minimumHold(quote, holdMode),
-      leaseMs: this.leaseMs,
-      tokens: quote.tokens,
-      externalKey,
-      ...(keyVersion !== undefined && { keyVersion }),
-      ...(idempotencyKey && { idempotencyKey }),
-    };
+  admit(request: AdmitRequest): Answer<Admission> {
+    const result = answerOf(() => this.#ask(request));
+    const isFinal = !isLater(result) && result.code !== 'stale';
+    return isFinal ? this.#admission(request, result) : this.#admitLater(request, result);
+  }
+
+  async #admitLater(request: AdmitRequest, first: Answer<AdmitResult>): Promise<Admission> {
     let result: AdmitResult;
     try {
-      result = await store.admit({ ...command, notAfter: this.#clock.now() + ADMIT_DEADLINE_MS });
-      this.#clock.sync(result.now);
+      result = await first;
       // The clock here or there was set: its client still waits.
       if (result.code === 'stale') {
-        result = await store.admit({ ...command, notAfter: this.#clock.now() + ADMIT_DEADLINE_MS });
         this.#clock.sync(result.now);
+        result = await this.#ask(request);
       }
     } catch (error) {
       throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
     }
-    if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account, requestId });
-    const { rates } = result;
-    if (result.code === 'changed') return { rates, keyChanged: true };
-    const terms = {
+    return this.#admission(request, result);
+  }
+
+  #ask(request: AdmitRequest): Answer<AdmitResult> {
+    const { requestId, caller, model, quote, idempotencyKey } = request;
+    return this.store.admit({
+      account: caller.account,
+      key: caller.key,
       requestId,
-      caller,
-      quote,
-      stream,
-      startedAt,
-      grows,
-      idempotencyKey,
-      outputLimit: undefined,
-    };
+      model: model.id,
+      want: this.#grows(request) ? firstHold(quote) : quote.maximum,
+      min: minimumHold(quote, this.#options.settings.holdMode),
+      leaseMs: this.leaseMs,
+      tokens: quote.tokens,
+      externalKey: caller.externalKey,
+      keyVersion: caller.keyVersion,
+      notAfter: this.#clock.now() + ADMIT_DEADLINE_MS,
+      ...(idempotencyKey && { idempotencyKey }),
+    });
+  }
+
+  /** What isn't a stream is there all at once: its hold can't grow. */
+  #grows({ stream }: AdmitRequest): boolean {
+    return stream && this.#options.settings.holdMode === 'adaptive';
+  }
+
+  #admission(request: AdmitRequest, result: AdmitResult): Admission {
+    this.#clock.sync(result.now);
+    const { requestId, caller, quote } = request;
+    const { holdMode } = this.#options.settings;
+    const { rates } = result;
+    if (result.code === 'frozen') {
+      this.#options.tell({ type: 'frozen', account: caller.account, requestId });
+    }
+    if (result.code === 'changed') return { rates, keyChanged: true };
     // What costs nothing needs no account.
     if (result.code === 'no_account' && quote.maximum === 0n) {
-      const hold = new Hold(this, terms, 0n);
+      const hold = this.#holdFor(request, undefined, 0n);
       this.#freeHolds.add(hold);
       return { rates, hold };
     }
     if (result.code !== 'ok' && result.code !== 'exists') {
       return { rates, refusal: admissionError(result, quote, holdMode, caller.limits) };
     }
-
-    const limit = grows ? undefined : outputLimit(result.hold, quote, holdMode);
-    const hold = new Hold(this, { ...terms, outputLimit: limit }, result.hold);
+    const limit = this.#grows(request) ? undefined : outputLimit(result.hold, quote, holdMode);
+    const hold = this.#holdFor(request, limit, result.hold);
     this.#renewal.add(hold);
     return { rates, hold };
+  }
+
+  #holdFor(request: AdmitRequest, limit: number | undefined, amount: NanoDollars): Hold {
+    const { requestId, caller, quote, stream, startedAt, idempotencyKey } = request;
+    const grows = this.#grows(request);
+    const terms = { requestId, caller, quote, outputLimit: limit, grows, stream, startedAt, idempotencyKey };
+    return new Hold(this, terms, amount);
   }
 
   priceOf(cut: Outcome, hold: Hold): NanoDollars {
@@ -182,16 +197,19 @@ export class BillingService implements HoldServices {
     const terms = this.#chargeTerms(hold, outcome);
     const consumption = chargeFor(outcome, terms);
     if (consumption?.unpricedTier !== undefined) this.#tellOfTier(hold, outcome, consumption.unpricedTier);
-    const answered = answeredBy(hold, outcome, performance.now());
+    const usage = consumption && settledUsage(hold, outcome, consumption, performance.now());
     calibrateFrom(outcome, terms);
     if (this.#freeHolds.has(hold)) {
       this.#tell(hold, outcome, consumption, 0n, 0n);
       return;
     }
-    const { requestId } = hold.terms;
-    const posted = consumption
-      ? this.#settle(hold, outcome, consumption, answered)
-      : this.#release(hold, outcome);
+    const posted = answerOf(() =>
+      consumption && usage ? this.#settle(hold, outcome, consumption, usage) : this.#release(hold, outcome),
+    );
+    if (isLater(posted)) this.#awaitPosting(hold.terms.requestId, posted);
+  }
+
+  #awaitPosting(requestId: string, posted: Promise<void>): void {
     const done = posted.catch((error: unknown) => {
       // A store gives up only what waits when it is closed; who closes it tells how much that is.
       if (!(error instanceof StoreUnavailableError)) this.onError(asError(error), requestId);
@@ -230,38 +248,27 @@ export class BillingService implements HoldServices {
     };
   }
 
-  async #settle(hold: Hold, outcome: Outcome, consumption: Charge, answered: Answered): Promise<void> {
+  #settle(hold: Hold, outcome: Outcome, consumption: Charge, usage: SettledUsage): Answer<void> {
     const { requestId, caller, idempotencyKey } = hold.terms;
-    const { charge, cost, usage, source } = consumption;
-    const result = await this.store.settle({
+    const settled = this.store.settle({
       account: caller.account,
       requestId,
-      amount: charge,
+      amount: consumption.charge,
       key: caller.key,
       model: outcome.target.modelId,
-      usage: {
-        promptTokens: usage.promptTokens,
-        cachedTokens: usage.cachedTokens,
-        completionTokens: usage.completionTokens,
-        reasoningTokens: usage.reasoningTokens,
-        cacheWriteTokens: usage.cacheWriteTokens,
-        webSearches: usage.webSearches,
-        source,
-        ...(cost !== undefined && { cost }),
-        price: consumption.price.version,
-        ending: outcome.ending,
-        ...answered,
-      },
+      usage,
       force: true,
       ...(idempotencyKey && { idempotencyKey }),
     });
-    if (result.code !== 'ok' && result.code !== 'duplicate') {
-      this.onError(new Error(`A charge could not be posted: the store says ${result.code}`), requestId);
-      return;
-    }
-    const writtenOff = result.code === 'ok' ? result.writtenOff : 0n;
-    if (result.code === 'ok') this.#tellOfLosses(hold, result.charged, writtenOff);
-    this.#tell(hold, outcome, consumption, result.charged, writtenOff);
+    return andThen(settled, (result) => {
+      if (result.code !== 'ok' && result.code !== 'duplicate') {
+        this.onError(new Error(`A charge could not be posted: the store says ${result.code}`), requestId);
+        return;
+      }
+      const writtenOff = result.code === 'ok' ? result.writtenOff : 0n;
+      if (result.code === 'ok') this.#tellOfLosses(hold, result.charged, writtenOff);
+      this.#tell(hold, outcome, consumption, result.charged, writtenOff);
+    });
   }
 
   /** Once of each target and tier: its provider serves what has no price. */
@@ -289,9 +296,9 @@ export class BillingService implements HoldServices {
     if (writtenOff > 0n) tell({ type: 'write_off', account, requestId, amount: formatUsd(writtenOff) });
   }
 
-  async #release(hold: Hold, outcome: Outcome): Promise<void> {
+  #release(hold: Hold, outcome: Outcome): Answer<void> {
     const { requestId, caller } = hold.terms;
-    await this.store.void({
+    const voided = this.store.void({
       account: caller.account,
       requestId,
       key: caller.key,
@@ -300,7 +307,9 @@ export class BillingService implements HoldServices {
       ending: outcome.ending,
       ...(outcome.dispatched && { provider: outcome.target.provider.name }),
     });
-    this.#tell(hold, outcome, undefined, 0n, 0n);
+    return andThen(voided, () => {
+      this.#tell(hold, outcome, undefined, 0n, 0n);
+    });
   }
 
   #tell(
@@ -334,24 +343,35 @@ export class BillingService implements HoldServices {
   }
 }
 
-type Answered = Pick<
-  SettledUsage,
-  'provider' | 'upstreamModel' | 'byok' | 'firstByteMs' | 'durationMs' | 'finishReason' | 'streamed'
->;
-
-/** Who answered a request, how and how fast, for the journal. */
-function answeredBy({ terms }: Hold, { target, answer }: Outcome, endedAt: number): Answered {
+/** The usage of a charge for the journal, with who answered the request, how and how fast. */
+function settledUsage(
+  { terms }: Hold,
+  { target, answer, ending }: Outcome,
+  { usage, source, cost, price }: Charge,
+  endedAt: number,
+): SettledUsage {
   const { modelId, model, provider, usesByok } = target;
   const { startedAt, stream } = terms;
   const firstByteAt = answer?.firstByteAt;
   const finishReason = answer?.meter.failed === true ? 'error' : answer?.meter.finishReason;
-  return {
+  const settled: { -readonly [Name in keyof SettledUsage]: SettledUsage[Name] } = {
+    promptTokens: usage.promptTokens,
+    cachedTokens: usage.cachedTokens,
+    completionTokens: usage.completionTokens,
+    reasoningTokens: usage.reasoningTokens,
+    cacheWriteTokens: usage.cacheWriteTokens,
+    webSearches: usage.webSearches,
+    source,
+    price: price.version,
+    ending,
     provider: provider.name,
-    ...(model !== modelId && { upstreamModel: model }),
     byok: usesByok,
-    ...(firstByteAt !== undefined && { firstByteMs: Math.round(firstByteAt - startedAt) }),
     durationMs: Math.round(endedAt - startedAt),
-    ...(finishReason !== undefined && { finishReason }),
     streamed: stream,
   };
+  if (cost !== undefined) settled.cost = cost;
+  if (model !== modelId) settled.upstreamModel = model;
+  if (firstByteAt !== undefined) settled.firstByteMs = Math.round(firstByteAt - startedAt);
+  if (finishReason !== undefined) settled.finishReason = finishReason;
+  return settled;
 }

@@ -1,4 +1,4 @@
-import { createHash, hash } from 'node:crypto';
+import * as crypto from 'node:crypto';
 
 import { LRUCache } from 'lru-cache';
 
@@ -91,7 +91,7 @@ export class ModelList {
 
 /** A body with its strong ETag. */
 export function tagged(body: Buffer): TaggedBody {
-  return { length: body.length, pieces: () => [body], etag: `"${hash('sha256', body, 'base64url')}"` };
+  return { length: body.length, pieces: () => [body], etag: `"${crypto.hash('sha256', body, 'base64url')}"` };
 }
 
 /** Apps sell a few sets of models. */
@@ -148,7 +148,7 @@ class ListedModel {
   }
 
   get digest(): string {
-    return (this.#digest ??= hash('sha256', this.record, 'base64'));
+    return (this.#digest ??= crypto.hash('sha256', this.record, 'base64'));
   }
 }
 
@@ -170,7 +170,7 @@ async function pageOf(found: readonly ListedModel[], query: ModelQuery): Promise
   const page = found.slice(offset, offset + limit);
   const next = offset + limit < found.length ? `models?${nextPageOf(query)}` : null;
   const tail = Buffer.from(`],"links":{"next":${JSON.stringify(next)}},"total_count":${found.length}}`);
-  const etag = createHash('sha256').update(tail);
+  const etag = crypto.createHash('sha256').update(tail);
   let digests = '';
   let length = LIST_HEAD.length + Math.max(0, page.length - 1) + tail.length;
   await forEachInSlices(page, ({ record, digest }) => {

@@ -21,6 +21,7 @@ import { familyHelp, help, NAME, overview, synopsis } from './commands/help.ts';
 import { initCommand } from './commands/init.ts';
 import {
   createKeyCommand,
+  findKeyCommand,
   getKeyCommand,
   listKeysCommand,
   revokeKeyCommand,
@@ -49,6 +50,7 @@ const COMMANDS: readonly Command[] = [
   createKeyCommand,
   listKeysCommand,
   getKeyCommand,
+  findKeyCommand,
   updateKeyCommand,
   rotateKeyCommand,
   revokeKeyCommand,
@@ -63,6 +65,12 @@ const COMMANDS: readonly Command[] = [
   verifyCommand,
   migrateCommand,
 ];
+
+/** Words for a command that is named otherwise here. */
+const SYNONYMS: ReadonlyMap<string, string> = new Map([
+  ['audit', 'verify'],
+  ['credits trim', 'credits compact'],
+]);
 
 /** Exit codes. */
 const [OK, FAILED, USAGE_ERROR] = [0, 1, 2];
@@ -181,7 +189,11 @@ function findCommand(args: readonly string[]): Command {
   const names = COMMANDS.map(({ name }) => name);
   const families = [...new Set(names.map((name) => name.replace(/ .*/, '')))];
   const isFamily = families.includes(word);
-  const near = didYouMean(typed, names) ?? (isFamily ? undefined : didYouMean(word, families));
+  const near =
+    SYNONYMS.get(typed) ??
+    SYNONYMS.get(word) ??
+    didYouMean(typed, names) ??
+    (isFamily ? undefined : didYouMean(word, families));
   if (isFamily && (near === undefined || args.length === 1)) {
     const subcommands = names.filter((name) => name.startsWith(`${word} `)).map((name) => name.split(' ')[1]);
     throw new UsageError(`${word} requires a subcommand: ${subcommands.join(', ')}`);

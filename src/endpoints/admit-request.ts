@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
+import { type Answer, isLater } from '../async/answer.ts';
 import type { BillingService } from '../billing/billing-service.ts';
 import type { Hold } from '../billing/hold.ts';
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
@@ -47,18 +48,19 @@ export interface AdmittedRequest extends RequestPlan {
  *
  * @throws as `planRequest`
  */
-export async function planFor(
+export function planFor(
   caller: Caller,
   headers: IncomingHttpHeaders,
   modelRequest: ModelRequest,
   services: AdmitServices,
-): Promise<RequestPlan> {
+): Answer<RequestPlan> {
   try {
     return planRequest(caller, modelRequest, services);
   } catch (error) {
     if (!(error instanceof ModelNotAllowedError) || caller.externalKey) throw error;
   }
-  return planRequest(await services.authenticator.refresh(headers, caller), modelRequest, services);
+  const refreshed = services.authenticator.refresh(headers, caller);
+  return refreshed.then((current) => planRequest(current, modelRequest, services));
 }
 
 /** Holds what a plan may cost, in one round trip. If the key was changed since it was looked up, the request is
@@ -76,7 +78,8 @@ export async function admitRequest(
     const { stream } = read.request;
     const members = plan.targets.some(({ body }) => body) ? await ruledMembers(read.body, plan) : NO_MEMBERS;
     const terms = { requestId: exchange.id, caller, model, quote, stream, idempotencyKey, startedAt };
-    const { rates, hold, refusal } = await services.billing.admit(terms);
+    const asked = services.billing.admit(terms);
+    const { rates, hold, refusal } = isLater(asked) ? await asked : asked;
     if (rates) exchange.rateLimitHeaders = rateLimitHeaders(rates);
     if (hold) return { ...plan, read, members, hold };
     if (refusal) {

@@ -1,3 +1,4 @@
+import { type Answer, isLater } from '../async/answer.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
 import { concatChunks, type BodyChunks } from '../http/body-chunks.ts';
@@ -88,12 +89,14 @@ export async function chatCompletion(
   trace?.admitted(read.body);
 
   const progress = new RequestProgress(
-    { firstTarget: targets[0], owner: `${account} ${key}`, startedAt },
     {
-      ...services,
+      firstTarget: targets[0],
+      owner: `${account} ${key}`,
+      startedAt,
       isReadToEnd: (target) =>
         isReadToEnd(target, account, hold.terms.quote, services.calibrations.of(target)),
     },
+    services,
     active,
   );
   try {
@@ -133,14 +136,17 @@ async function prepare(
 ): Promise<[RequestPlan, AdmissionRequest]> {
   const { settings } = services;
   const givenKey = idempotencyKeyOf(exchange.headers);
-  const read = await readChatRequest(exchange, settings, buffer);
+  const reading = readChatRequest(exchange, settings, buffer);
+  const read = isLater(reading) ? await reading : reading;
   const { request } = read;
   active.model = request.model;
   active.stream = request.stream;
   const fields = request.routingFields;
   const routing = fields.length > 0 ? readClientRouting(read.body, fields) : undefined;
-  const modelRequest = { request, routing, catalog: await catalogFor(request.model, services) };
-  const plan = await planFor(caller, exchange.headers, modelRequest, services);
+  const catalog = catalogFor(request.model, services);
+  const modelRequest = { request, routing, catalog: isLater(catalog) ? await catalog : catalog };
+  const planned = planFor(caller, exchange.headers, modelRequest, services);
+  const plan = isLater(planned) ? await planned : planned;
   active.trace?.modelResolved(plan.model, request.stream);
   const idempotencyKey =
     givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, concatChunks(read.body));
@@ -150,14 +156,13 @@ async function prepare(
 }
 
 /** The catalog for one request. Just after start, waits for the models that providers list. */
-export async function catalogFor(
+export function catalogFor(
   model: string,
   services: Pick<ChatCompletionServices, 'catalog' | 'discovery'>,
-): Promise<Catalog> {
-  const { catalog } = services;
-  if (catalog.get(model)) return catalog;
-  await services.discovery.pending;
-  return services.catalog;
+): Answer<Catalog> {
+  const { catalog, discovery } = services;
+  if (catalog.get(model) || !discovery.pending) return catalog;
+  return discovery.pending.then(() => services.catalog);
 }
 
 /** The client's request body, spliced for each target. */

@@ -2,12 +2,14 @@ import { AdaptiveHold } from '../billing/adaptive-hold.ts';
 import { limitFor } from '../billing/admission.ts';
 import type { RelayedAnswer } from '../billing/charge-policy.ts';
 import { AnswerEditor } from '../http/answer-editor.ts';
+import type { PerTarget } from '../catalog/model.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import type { ClientConnection, Exchange } from '../http/exchange.ts';
 import { type ProviderAnswer, relay } from '../http/relay.ts';
 import type { RelayEnd } from '../http/relay-end.ts';
 import { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
+import type { EventTemplates } from '../metering/event-template.ts';
 import type { Settings } from '../options/resolve-options.ts';
 import type { FailoverResult } from '../upstream/failover.ts';
 import type { StreamTermination } from '../upstream/stream-traits.ts';
@@ -16,6 +18,7 @@ import type { AdmittedRequest } from './admit-request.ts';
 export interface RelayServices {
   readonly settings: Settings;
   readonly termination: StreamTermination;
+  readonly eventTemplates: PerTarget<EventTemplates>;
 }
 
 /** The client side of an answer. */
@@ -34,7 +37,7 @@ export async function relayAnswer(
   { target, answer, asksUsage }: FailoverResult,
   { exchange, client, detached }: AnswerReceiver,
   { read, model, hold }: AdmittedRequest,
-  { settings, termination }: RelayServices,
+  { settings, termination, eventTemplates }: RelayServices,
 ): Promise<[end: RelayEnd, relayed: RelayedAnswer]> {
   const { request } = read;
   const { usage, reportedCost } = target.provider;
@@ -42,7 +45,12 @@ export async function relayAnswer(
   const { status } = answer;
   const { heartbeatMs } = settings;
   const readsCost = target.reportsCost || target.price.reported;
-  const meter = new UsageMeter(usage, request.n, readsCost ? reportedCost : undefined);
+  const meter = new UsageMeter(
+    usage,
+    request.n,
+    readsCost ? reportedCost : undefined,
+    eventTemplates.of(target),
+  );
   hold.watch(target, meter);
   const gate = hold.grows ? new AdaptiveHold(hold, meter) : undefined;
   const filter = asksUsage || gate ? new UsageEventFilter(meter, asksUsage) : undefined;

@@ -15,8 +15,6 @@ import type { AttemptReport } from '../upstream/circuit-breaker.ts';
 export interface ProgressServices {
   readonly running: RunningAttempts;
   readonly detachedReads: DetachedReads;
-  /** Whether the answer is read to its end after its client disconnects. */
-  readonly isReadToEnd: (target: Target) => boolean;
 }
 
 export interface ProgressTerms {
@@ -25,6 +23,8 @@ export interface ProgressTerms {
   readonly owner: string;
   /** Arrival time, from `performance.now()`. */
   readonly startedAt: number;
+  /** Whether the answer is read to its end after its client disconnects. */
+  readonly isReadToEnd: (target: Target) => boolean;
 }
 
 /** The state of an admitted request, from its first attempt to its end: it makes the outcome that is charged.
@@ -62,12 +62,12 @@ export class RequestProgress implements AttemptProgress {
   }
 
   asking(target: Target): DetachedRead {
-    const { detachedReads, isReadToEnd } = this.#services;
+    const { owner, isReadToEnd } = this.#terms;
     this.#active.provider = target.provider.name;
     this.#attempt = undefined;
     this.#outcome = { ending: 'failed', target, dispatched: false };
     this.#detached?.end();
-    this.#detached = new DetachedRead(detachedReads, this.#terms.owner, () => isReadToEnd(target));
+    this.#detached = new DetachedRead(this.#services.detachedReads, owner, () => isReadToEnd(target));
     return this.#detached;
   }
 
@@ -78,15 +78,15 @@ export class RequestProgress implements AttemptProgress {
   }
 
   dispatched(): void {
-    this.#outcome = { ...this.#outcome, dispatched: true };
+    this.#outcome = { ending: 'failed', target: this.#outcome.target, dispatched: true };
   }
 
   rejected(): void {
-    this.#outcome = { ...this.#outcome, dispatched: false };
+    this.#outcome = { ending: 'failed', target: this.#outcome.target, dispatched: false };
   }
 
   unanswered(error: Error): void {
-    this.#outcome = { ...this.#outcome, dispatched: false };
+    this.rejected();
     if (isProviderFailure(error)) this.#active.trace?.attemptFailed(error);
   }
 

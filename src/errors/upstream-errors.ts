@@ -60,8 +60,10 @@ export class UpstreamTimeoutError extends RouterError {
   readonly type = 'upstream_error';
   override readonly shouldRetry = true;
 
-  /** @param timeout - `wait`: the connect timeout, expired while the request waited for a connection */
-  constructor(timeout: 'connect' | 'wait' | 'first_byte' | 'idle' | 'total', timeoutMs: number) {
+  /** `wait`: the connect timeout, expired while the request waited for one of `maxConnections`. */
+  readonly timeout: 'connect' | 'wait' | 'first_byte' | 'idle' | 'total';
+
+  constructor(timeout: UpstreamTimeoutError['timeout'], timeoutMs: number) {
     super(
       {
         connect: `The connection to the model's provider took more than ${timeoutMs} ms.`,
@@ -71,6 +73,7 @@ export class UpstreamTimeoutError extends RouterError {
         total: `The request was not finished within ${timeoutMs} ms.`,
       }[timeout],
     );
+    this.timeout = timeout;
     this.code = `upstream_${timeout === 'wait' ? 'connect' : timeout}_timeout`;
   }
 }

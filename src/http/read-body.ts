@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 
+import type { Answer } from '../async/answer.ts';
 import { Timeout } from '../async/timeout.ts';
 import {
   InvalidRequestError,
@@ -38,30 +39,47 @@ export interface ReadRequest {
  * @throws a RouterError if the body is too large, too slow, cut, compressed, or not a chat completion request, or if the
  *   limit of buffered bytes is reached
  */
-export async function readChatRequest(
+export function readChatRequest(
   exchange: Exchange,
   limits: BodyLimits,
   buffer: Pick<BodyBuffer, 'hold'>,
-): Promise<ReadRequest> {
+): Answer<ReadRequest> {
   const { body, headers } = exchange;
   checkContentType(headers['content-type']);
   if (body.kind !== 'stream') {
     const bytes = takeBufferedBody(headers, body, limits);
     buffer.hold(bytes.length);
-    return { body: [bytes], request: await scanWhole(bytes, limits.clientRouting) };
+    return scanBuffer(bytes, limits);
   }
   checkAnnounced(headers, limits);
-  const scanner = new ChatRequestScanner(limits.clientRouting);
   const whole = readBuffered(body.stream, headers['content-length']);
-  if (whole) {
-    buffer.hold(whole.length);
-    if (whole.length <= MAX_PART_BYTES) scanner.write(whole);
-    else await scanner.writeInTurns(whole);
-    return { body: [whole], request: scanner.end() };
+  if (!whole) return scanStream(body.stream, headers, limits, buffer);
+  buffer.hold(whole.length);
+  return scanBuffer(whole, limits);
+}
+
+/** Scans a small body at once, a large one in several turns of the event loop. */
+function scanBuffer(bytes: Buffer, { clientRouting }: BodyLimits): Answer<ReadRequest> {
+  const body = [bytes];
+  if (bytes.length > MAX_PART_BYTES) {
+    return scanWhole(bytes, clientRouting).then((request) => ({ body, request }));
   }
-  const chunks = await collect(body.stream, limits, { scanner, buffer });
-  checkComplete(byteLength(chunks), headers['content-length']);
-  return { body: chunks, request: scanner.end() };
+  const scanner = new ChatRequestScanner(clientRouting);
+  scanner.write(bytes);
+  return { body, request: scanner.end() };
+}
+
+/** Scans a body as it arrives. */
+async function scanStream(
+  stream: Readable,
+  headers: Exchange['headers'],
+  limits: BodyLimits,
+  buffer: Pick<BodyBuffer, 'hold'>,
+): Promise<ReadRequest> {
+  const scanner = new ChatRequestScanner(limits.clientRouting);
+  const body = await collect(stream, limits, { scanner, buffer });
+  checkComplete(byteLength(body), headers['content-length']);
+  return { body, request: scanner.end() };
 }
 
 /**
@@ -282,24 +300,45 @@ export class BufferedBytes {
     const holder = this.#keys.get(name) ?? { bodies: 0, held: 0 };
     this.#keys.set(name, holder);
     holder.bodies += 1;
-    let bytes = 0;
-    return {
-      hold: (more) => {
-        if (holder.held + more > this.#maxBytesPerKey)
-          throw new RequestBuffersFullError('key', this.#maxBytesPerKey);
-        if (this.#held + more > this.#maxBytes) throw new RequestBuffersFullError('server', this.#maxBytes);
-        bytes += more;
-        holder.held += more;
-        this.#held += more;
-      },
-      release: () => {
-        holder.held -= bytes;
-        this.#held -= bytes;
-        bytes = 0;
-        holder.bodies -= 1;
-        if (holder.bodies === 0) this.#keys.delete(name);
-      },
-    };
+    return new HeldBody(this, name, holder);
+  }
+
+  /** @throws {RequestBuffersFullError} if a limit would be exceeded; then nothing is added */
+  add(more: number, key: KeyBuffers): void {
+    if (key.held + more > this.#maxBytesPerKey)
+      throw new RequestBuffersFullError('key', this.#maxBytesPerKey);
+    if (this.#held + more > this.#maxBytes) throw new RequestBuffersFullError('server', this.#maxBytes);
+    key.held += more;
+    this.#held += more;
+  }
+
+  release(bytes: number, name: string, key: KeyBuffers): void {
+    key.held -= bytes;
+    this.#held -= bytes;
+    key.bodies -= 1;
+    if (key.bodies === 0) this.#keys.delete(name);
+  }
+}
+
+class HeldBody implements BodyBuffer {
+  readonly #all: BufferedBytes;
+  readonly #name: string;
+  readonly #key: KeyBuffers;
+  #bytes = 0;
+
+  constructor(all: BufferedBytes, name: string, key: KeyBuffers) {
+    this.#all = all;
+    this.#name = name;
+    this.#key = key;
+  }
+
+  hold(more: number): void {
+    this.#all.add(more, this.#key);
+    this.#bytes += more;
+  }
+
+  release(): void {
+    this.#all.release(this.#bytes, this.#name, this.#key);
   }
 }
 

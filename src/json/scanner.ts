@@ -343,6 +343,17 @@ const EXPONENT = 8;
 /** The byte isn't part of the number. */
 const OVER = 9;
 
+/** @returns the index after the number that begins at `from`; -1 unless there is one, which ends before `to` */
+export function numberEnd(bytes: Uint8Array, from: number, to: number): number {
+  let state = BEGIN;
+  for (let i = from; i < to; i++) {
+    const next = nextInNumber(state, bytes[i] ?? 0);
+    if (next === OVER) return mayEnd(state) ? i : -1;
+    state = next;
+  }
+  return -1;
+}
+
 /** Whether a number may end here. */
 function mayEnd(state: number): boolean {
   return state === ZERO || state === INTEGER || state === FRACTION || state === EXPONENT;

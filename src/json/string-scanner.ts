@@ -10,6 +10,11 @@ const PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte >= 0x20 && byte < 0x80 && byte !== 0x22 && byte !== 0x5c ? 1 : 0,
 );
 
+/** 1 for what may follow a backslash, but for `u`. */
+const SHORT_ESCAPE = Uint8Array.from({ length: 256 }, (_, byte) =>
+  '"\\/bfnrt'.includes(String.fromCharCode(byte)) ? 1 : 0,
+);
+
 /** Validates the escapes and the UTF-8 of one JSON string after another, wherever the chunks are cut. */
 export class JsonStringScanner {
   asciiChars = 0;
@@ -62,8 +67,13 @@ export class JsonStringScanner {
         if (i === to) break;
         const byte = bytes[i] ?? 0;
         if (byte === 0x5c) {
-          this.#escape = BACKSLASH_SEEN;
           this.escaped = true;
+          if (i + 1 < to && SHORT_ESCAPE[bytes[i + 1] ?? 0] === 1) {
+            this.asciiChars++;
+            i++;
+          } else {
+            this.#escape = BACKSLASH_SEEN;
+          }
         } else {
           const size = wholeCharacter(bytes, i, to);
           if (size === 0 && !this.#beginCharacter(byte)) return i;
@@ -99,7 +109,7 @@ export class JsonStringScanner {
     }
     this.#escape = 0;
     this.asciiChars++;
-    return '"\\/bfnrt'.includes(String.fromCharCode(byte));
+    return SHORT_ESCAPE[byte] === 1;
   }
 
   /** No overlong forms, no surrogates, nothing above U+10FFFF. */

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { LRUCache } from 'lru-cache';
 
+import { type Answer, answerOf } from '../async/answer.ts';
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import { AuthenticationError, AuthenticationUnavailableError } from '../errors/key-errors.ts';
 import { RouterError } from '../errors/router-error.ts';
@@ -57,22 +58,24 @@ export class Authenticator {
   }
 
   /**
-   * The caller of a request, from its headers alone.
+   * The caller of a request, from its headers alone: at once if its key is cached.
    *
-   * @throws {AuthenticationError} if the key is missing, unknown, revoked or expired
+   * @returns rejects with an AuthenticationError if the key is missing, unknown, revoked or expired
    */
-  async authenticate(headers: IncomingHttpHeaders): Promise<Caller> {
-    const apiKey = bearerKey(headers.authorization);
-    const hash = this.#cacheKeyOf(apiKey, headers);
-    const known = this.#callers.get(hash);
-    if (known) {
-      if (this.#isCurrent(known)) return known;
-      this.#callers.delete(hash);
-    }
-    if (!this.#options.authenticate && !isApiKey(apiKey)) throw new AuthenticationError('invalid_api_key');
-    const rejection = this.#rejected.get(hash);
-    if (rejection) throw rejection;
-    return await this.#lookUp(hash, { apiKey, headers, readsHeaders: false });
+  authenticate(headers: IncomingHttpHeaders): Answer<Caller> {
+    return answerOf(() => {
+      const apiKey = bearerKey(headers.authorization);
+      const hash = this.#cacheKeyOf(apiKey, headers);
+      const known = this.#callers.get(hash);
+      if (known) {
+        if (this.#isCurrent(known)) return known;
+        this.#callers.delete(hash);
+      }
+      if (!this.#options.authenticate && !isApiKey(apiKey)) throw new AuthenticationError('invalid_api_key');
+      const rejection = this.#rejected.get(hash);
+      if (rejection) throw rejection;
+      return this.#lookUp(hash, { apiKey, headers, readsHeaders: false });
+    });
   }
 
   /** Looks a key up, once for all concurrent requests with it, unless the result depends on a request's headers. */

@@ -10,6 +10,8 @@ export interface EventStreamListener {
   readonly event: (from: number, end: number, hasData: boolean, sharesEnd: boolean) => void;
   /** Whether the event's data so far is complete, so that another line of data begins a new event. */
   readonly isWhole: () => boolean;
+  /** The end of the event that begins at `from`, if it is already known what it says; else -1. */
+  readonly known?: (chunk: Uint8Array, from: number) => number;
   /** Text of a comment after its colon, from `from` to before `to` in the current chunk. */
   readonly comment?: (from: number, to: number) => void;
 }
@@ -104,6 +106,13 @@ export class EventStreamScanner {
       if (chunk[i] === LF) i += 1;
     }
     while (i < length) {
+      if (this.betweenEvents) {
+        const end = this.#listener.known?.(chunk, i) ?? -1;
+        if (end !== -1) {
+          i = end;
+          continue;
+        }
+      }
       const byte = chunk[i] ?? 0;
       if (byte === LF || byte === CR) {
         i = this.#endLine(chunk, i, byte);

@@ -2,6 +2,7 @@ import { JsonScanner } from '../json/scanner.ts';
 import type { AnswerPosition } from './answer-keys.ts';
 import { UsageReader } from './usage-reader.ts';
 import type { DeliveredText } from './estimate.ts';
+import { type EventTemplates, TemplateMatcher } from './event-template.ts';
 import { EventStreamScanner } from './event-stream-scanner.ts';
 import type { ReportedCostField } from './reported-cost.ts';
 import type { Usage, UsageDialect } from './usage-dialects.ts';
@@ -37,6 +38,7 @@ export class UsageMeter {
   /** Number of documents in the current event before this one. */
   #glued = 0;
   #over = false;
+  readonly #known: TemplateMatcher | undefined;
   #bom = 0;
   /** Called when an event of a stream has ended. */
   onEvent: ((event: EventEnd) => void) | undefined;
@@ -45,8 +47,15 @@ export class UsageMeter {
    * @param dialect - how the provider counts, if its numbers alone don't show it
    * @param choices - number of choices requested: usage of others is ignored
    * @param costField - the member with the provider's cost, if it is to be read
+   * @param templates - of the target's events, so that not each needs to be read
    */
-  constructor(dialect?: UsageDialect, choices: number = MAX_CHOICES, costField?: ReportedCostField) {
+  constructor(
+    dialect?: UsageDialect,
+    choices: number = MAX_CHOICES,
+    costField?: ReportedCostField,
+    templates?: EventTemplates,
+  ) {
+    this.#known = templates && new TemplateMatcher(templates);
     this.#reader = new UsageReader(dialect, choices, costField);
     this.#json = new JsonScanner('document', this.#reader);
   }
@@ -159,6 +168,7 @@ export class UsageMeter {
             this.#endEvent(from, end, hasData, sharesEnd);
           },
           isWhole: () => this.#isAnswer,
+          ...(this.#known && { known: (bytes, from) => this.#skipKnown(bytes, from) }),
         });
         this.#stream.write(chunk, i);
         return;
@@ -209,6 +219,16 @@ export class UsageMeter {
     this.#reader.end();
     this.#reader.begin();
     this.#json.begin();
+  }
+
+  /** @returns the end of the event that begins here, if a template says what is in it; else -1 */
+  #skipKnown(bytes: Uint8Array, from: number): number {
+    const template = this.#known?.find(bytes, from);
+    if (!template || !this.#known) return -1;
+    const { end } = this.#known;
+    this.#reader.skip(template);
+    this.onEvent?.({ from, end, isUsageOnly: false, nullUsage: template.nullUsage });
+    return end;
   }
 
   #endEvent(from: number, end: number, hasData: boolean, sharesEnd: boolean): void {

@@ -10,6 +10,14 @@ const MAX_REASON_LENGTH = 64;
 /** Finish reasons that mean a failure of the provider: OpenRouter, Zhipu, DeepSeek. */
 const FAILURES: ReadonlySet<string> = new Set(['error', 'network_error', 'insufficient_system_resource']);
 
+/** A chunk that delivers text and says nothing else, but for service tiers. */
+export interface KnownChunk {
+  readonly ascii: number;
+  readonly nonAscii: number;
+  readonly tier: string | undefined;
+  readonly tierUsed: string | undefined;
+}
+
 /**
  * Extracts what metering needs from an answer, or from one chunk of a streamed answer after another. It receives every
  * value from a scanner, and keeps only numbers and the finish reason.
@@ -127,6 +135,15 @@ export class UsageReader implements JsonListener<AnswerPosition> {
     if (timings) this.#accumulator.addOfChoice(timings, only ?? 0);
     this.#chunkCounts = undefined;
     this.#timings = undefined;
+  }
+
+  /** A chunk was not read, because it is known to say this and nothing else. */
+  skip({ ascii, nonAscii, tier, tierUsed }: KnownChunk): void {
+    this.ascii += ascii;
+    this.nonAscii += nonAscii;
+    this.#tier = tier ?? this.#tier;
+    this.#tierUsed = tierUsed ?? this.#tierUsed;
+    this.#charsBefore = this.ascii + this.nonAscii;
   }
 
   key(within: AnswerPosition, token: JsonToken): void {
@@ -352,7 +369,8 @@ const TIERS = new KeyMatcher<string>({
   flex: 'flex',
 });
 
-function tierIn(kind: JsonKind, token: JsonToken): string | undefined {
+/** The tier that a value names; undefined if none. */
+export function tierIn(kind: JsonKind, token: JsonToken): string | undefined {
   if (kind !== 'string' || token.to === token.from) return undefined;
   const known = TIERS.find(token);
   return known?.exact ? known.role : tokenText(token)?.slice(0, MAX_REASON_LENGTH);

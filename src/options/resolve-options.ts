@@ -98,6 +98,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   proxy: true,
   retries: true,
   health: true,
+  transport: true,
   closeTimeoutMs: true,
   outboxDir: true,
   journalRetentionDays: true,
@@ -123,7 +124,10 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
       throw optionError(name, 'a function', options[name]);
     }
   }
-  const { basePath = '', heartbeatMs, outboxDir } = options;
+  const { basePath = '', heartbeatMs, outboxDir, transport } = options;
+  if (transport !== undefined && typeof transport.create !== 'function') {
+    throw optionError('transport', 'what undiciTransport() returns', transport);
+  }
   if (typeof basePath !== 'string' || (basePath !== '' && !basePath.startsWith('/'))) {
     throw optionError('basePath', 'a path with a leading slash', basePath);
   }

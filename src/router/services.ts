@@ -11,6 +11,7 @@ import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
 import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
 import { nameOfStore, openStore } from '../ledger/stores/open-store.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
+import { EventTemplates } from '../metering/event-template.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
 import { resolveSettings, assertObject, type Settings } from '../options/resolve-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
@@ -22,7 +23,7 @@ import { ModelDiscovery } from '../upstream/model-discovery.ts';
 import { ProviderClient } from '../upstream/provider-client.ts';
 import { RunningAttempts } from '../upstream/attempt.ts';
 import { StreamTermination } from '../upstream/stream-traits.ts';
-import type { Transport } from '../upstream/transport.ts';
+import { assertTransport, type Transport } from '../upstream/transport.ts';
 import type { RouteServices } from './routes.ts';
 
 export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'>;
@@ -72,7 +73,8 @@ export function createServices(
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
-  const transport = new HttpProxyTransport(agents);
+  const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
+  assertTransport(transport);
   return {
     settings,
     hooks,
@@ -105,6 +107,7 @@ export function createServices(
     breakers,
     failover: new Failover(new ProviderClient(transport), breakers, settings.retries),
     termination: new StreamTermination(),
+    eventTemplates: new PerTarget(() => new EventTemplates()),
     calibrations,
     running: new RunningAttempts(),
     detachedReads: new DetachedReads(),

@@ -1,52 +1,20 @@
 import * as http from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { isDeepStrictEqual } from 'node:util';
 
 import type { Connection } from '../catalog/connection.ts';
-import { UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import { portOf } from '../http/url.ts';
 import { asError } from '../platform/as-error.ts';
+import { type ConnectionPool, ConnectionPools } from './connection-pools.ts';
+import { waitEnded } from './connection-wait.ts';
 import { Dialer } from './dialer.ts';
-import { WarmConnections } from './warm-connections.ts';
+import { WarmConnections, WarmSocket } from './warm-connections.ts';
 
-/** The connections to providers: an agent for each distinct origin with its connection options. */
-export class Agents {
-  readonly #agents: ProviderAgent[] = [];
-  readonly #byConnection = new WeakMap<Connection, ProviderAgent>();
-
-  for(connection: Connection): ProviderAgent {
-    let agent = this.#byConnection.get(connection);
-    if (!agent) {
-      agent = this.#agents.find((each) => isSame(each.connection, connection));
-      if (!agent) {
-        agent = new ProviderAgent(connection);
-        this.#agents.push(agent);
-      }
-      this.#byConnection.set(connection, agent);
-    }
-    return agent;
+/** The agents for all providers. */
+export class Agents extends ConnectionPools<ProviderAgent> {
+  constructor() {
+    super((connection) => new ProviderAgent(connection));
   }
-
-  /** Keeps connections warm where these ask for it, and nowhere else. */
-  keepWarm(connections: Iterable<Connection>): void {
-    const wanted = new Set<ProviderAgent>();
-    for (const connection of connections) {
-      if (connection.keepWarm > 0) wanted.add(this.for(connection));
-    }
-    for (const agent of this.#agents) agent.setWarm(wanted.has(agent));
-  }
-
-  close(): void {
-    for (const agent of this.#agents) agent.destroy();
-  }
-}
-
-function isSame(one: Connection, other: Connection): boolean {
-  return (
-    one.origin.href === other.origin.href &&
-    isDeepStrictEqual({ ...one, origin: '' }, { ...other, origin: '' })
-  );
 }
 
 const KEEP_ALIVE_MS = 30_000;
@@ -67,16 +35,14 @@ declare module 'node:http' {
  * socket is closed before a provider would close it: after `KEEP_ALIVE_MS`, or
  * the time that the provider announces, if that is shorter.
  */
-export class ProviderAgent extends http.Agent {
+export class ProviderAgent extends http.Agent implements ConnectionPool {
   readonly connection: Connection;
   /** Node compares it with the scheme of a request. */
   readonly protocol: string;
   readonly defaultPort: number;
   readonly #dialer: Dialer;
-  readonly #warm: WarmConnections;
+  readonly #warm: WarmConnections<WarmSocket>;
   readonly #waiting = new WaitingRequests();
-  /** Connections that stand or are being opened, warm ones included. */
-  #count = 0;
 
   constructor(connection: Connection) {
     super({
@@ -89,11 +55,11 @@ export class ProviderAgent extends http.Agent {
     this.connection = connection;
     this.protocol = connection.origin.protocol;
     this.defaultPort = portOf(connection.origin);
-    this.#dialer = new Dialer(connection);
+    this.#dialer = new Dialer(connection, this.#released);
     this.#warm = new WarmConnections({
       size: connection.keepWarm,
-      open: () => this.#open(true),
-      hasRoom: () => this.#count < connection.maxConnections,
+      open: async () => new WarmSocket(await this.#dialer.open({ background: true })),
+      hasRoom: () => this.#dialer.hasRoom,
       onReady: this.#serveWaiting,
     });
     // After Node's own listener, which has put the connection among the free ones.
@@ -121,9 +87,9 @@ export class ProviderAgent extends http.Agent {
     _options: unknown,
     callback?: (error: Error | null, socket: Duplex) => void,
   ): Socket | undefined {
-    const socket = this.#warm.take() ?? this.#dialDirectly();
+    const socket = this.#warm.take()?.release() ?? this.#dialer.dialDirectly();
     if (socket) return socket;
-    this.#open(false).then(
+    this.#dialer.open().then(
       // oxlint-disable-next-line promise/no-callback-in-promise -- Node's agents have callbacks
       (opened) => callback?.(null, opened),
       // oxlint-disable-next-line promise/no-callback-in-promise -- and in their types, a failure has a socket
@@ -137,16 +103,10 @@ export class ProviderAgent extends http.Agent {
     else this.#warm.stop();
   }
 
-  /** The error for a request that has no connection and is aborted now: it may be waiting for one. */
+  /** The error for a request that has no socket and is aborted now: it may wait for one. */
   explainWait(reason: Error): Error {
-    const isTimeout = reason instanceof UpstreamTimeoutError && reason.code === 'upstream_connect_timeout';
-    if (!isTimeout || this.#waiting.isEmpty) return reason;
-    const { maxConnections, origin, connectMs } = this.connection;
-    const others = this.#waiting.prune() - 1;
-    const cause = new Error(
-      `${origin.origin}: maxConnections (${maxConnections}) are in use, and other requests that wait are ${others}`,
-    );
-    return Object.assign(new UpstreamTimeoutError('wait', connectMs), { cause });
+    if (this.#waiting.isEmpty || !this.#dialer.isConnected) return reason;
+    return waitEnded(reason, this.connection, this.#waiting.prune() - 1);
   }
 
   override destroy(): void {
@@ -156,35 +116,10 @@ export class ProviderAgent extends http.Agent {
   }
 
   get #isFull(): boolean {
-    return (
-      this.#count >= this.connection.maxConnections &&
-      this.#warm.size === 0 &&
-      this.freeSockets[NAME] === undefined
-    );
-  }
-
-  #dialDirectly(): Socket | undefined {
-    const socket = this.#dialer.dialDirectly();
-    if (!socket) return undefined;
-    this.#count += 1;
-    socket.once('close', this.#released);
-    return socket;
-  }
-
-  async #open(background: boolean): Promise<Socket> {
-    this.#count += 1;
-    try {
-      const socket = await this.#dialer.open(background);
-      socket.once('close', this.#released);
-      return socket;
-    } catch (error) {
-      this.#released();
-      throw error;
-    }
+    return !this.#dialer.hasRoom && this.#warm.size === 0 && this.freeSockets[NAME] === undefined;
   }
 
   readonly #released = (): void => {
-    this.#count -= 1;
     this.#serveWaiting();
     this.#warm.fill();
   };

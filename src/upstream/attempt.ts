@@ -55,6 +55,7 @@ const STALE_WITHIN_MS = 1000;
  *
  * A reused connection that dies before the first byte of an answer was probably being
  * closed by the provider during the write: the request is retried once, on a new connection.
+ * So is one that the provider refused to process, as HTTP/2 can say.
  *
  * @throws {ClientDisconnectedError} if the client leaves first, and the answer is not read on
  * @throws {UpstreamError} or UpstreamTimeoutError if there is no answer for the client
@@ -156,7 +157,7 @@ class Attempt implements SendListener, Abortable {
     this.#timeouts.stop();
     this.#terms.client.onDisconnect(undefined);
     this.#sending?.abort(error);
-    if (this.#isStale(error)) {
+    if (this.#mayRetry(error)) {
       this.#retry();
       return;
     }
@@ -165,13 +166,12 @@ class Attempt implements SendListener, Abortable {
     this.#reject(failure);
   }
 
-  #isStale(error: Error): boolean {
-    return (
-      !this.#isRetried &&
-      this.#sending?.diedUnanswered === true &&
-      performance.now() - this.#sentAt < STALE_WITHIN_MS &&
-      isReset(error)
-    );
+  /** Whether the provider has not processed the request, certainly or probably. Asked once. */
+  #mayRetry(error: Error): boolean {
+    const sending = this.#sending;
+    if (!sending || this.#isRetried) return false;
+    if (sending.wasRefused) return true;
+    return sending.diedUnanswered && performance.now() - this.#sentAt < STALE_WITHIN_MS && isReset(error);
   }
 
   #retry(): void {

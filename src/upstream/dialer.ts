@@ -5,21 +5,56 @@ import * as tls from 'node:tls';
 import type { Connection } from '../catalog/connection.ts';
 import { hostOf, portOf } from '../http/url.ts';
 import { openTunnel, outboundProxy, unrefWhileConnecting } from './outbound-proxy.ts';
+import { connectionError } from './transport.ts';
 
 const SOCKET_OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 1000 };
 
-/** Opens the connections to one provider: straight or through the outbound proxy, with its certificates. */
+/** Buffers of sockets, where Node's defaults don't fit. */
+export interface SocketBuffers {
+  readonly readableHighWaterMark?: number;
+  readonly writableHighWaterMark?: number;
+}
+
+interface OpenTerms {
+  /** For ALPN, in the order of preference. @default HTTP/1.1 alone */
+  readonly protocols?: readonly string[];
+  /** It doesn't keep the process alive. */
+  readonly background?: boolean;
+}
+
+const HTTP_1 = ['http/1.1'];
+
+/** Opens and counts the connections to one provider: straight or through the outbound proxy, with its certificates. */
 export class Dialer {
   readonly connection: Connection;
+  readonly #buffers: SocketBuffers;
+  readonly #onClosed: () => void;
   readonly #tls: tls.ConnectionOptions | undefined;
   readonly #opening = new Set<AbortController>();
+  #count = 0;
   /** The latest TLS session, which later handshakes resume. */
   #session: Buffer | undefined;
 
-  /** @param protocols - for ALPN, in the order of preference */
-  constructor(connection: Connection, protocols: readonly string[] = ['http/1.1']) {
+  /** @param onClosed - a connection was closed or not opened: there may be room */
+  constructor(connection: Connection, onClosed: () => void, buffers: SocketBuffers = {}) {
     this.connection = connection;
-    this.#tls = tlsOptions(connection, protocols);
+    this.#onClosed = onClosed;
+    this.#buffers = buffers;
+    this.#tls = tlsOptions(connection);
+  }
+
+  /** Whether one more connection is allowed. Those that are being opened count. */
+  get hasRoom(): boolean {
+    return this.#count < this.connection.maxConnections;
+  }
+
+  get isOpening(): boolean {
+    return this.#opening.size > 0;
+  }
+
+  /** Whether a connection stands; false if all are being opened. */
+  get isConnected(): boolean {
+    return this.#count > this.#opening.size;
   }
 
   /** Begins to connect; undefined if only `open` can do so, because there is an outbound proxy or its address is wrong. */
@@ -29,37 +64,47 @@ export class Dialer {
     } catch {
       return undefined;
     }
-    return this.#dial();
+    this.#count += 1;
+    return this.#dial(HTTP_1).once('close', this.#released);
   }
 
-  /** Opens a connection that is ready for a request, after all handshakes.
-   *
-   * @param background - it doesn't keep the process alive
-   */
-  async open(background = false): Promise<Socket> {
+  /** Opens a connection that is ready for a request, after all handshakes. */
+  async open({ protocols = HTTP_1, background = false }: OpenTerms = {}): Promise<Socket> {
     const opening = new AbortController();
     this.#opening.add(opening);
+    this.#count += 1;
     const ms = this.connection.connectMs + GRACE_MS;
     const giveUp = setTimeout(() => {
-      opening.abort(new Error(`no connection within ${ms} ms`));
+      opening.abort(connectionError('ETIMEDOUT', `no connection within ${ms} ms`));
     }, ms).unref();
     try {
-      return await this.#open({ signal: opening.signal, background });
+      const socket = await this.#open({ signal: opening.signal, protocols, background });
+      this.#opening.delete(opening);
+      return socket.once('close', this.#released);
+    } catch (error) {
+      this.#opening.delete(opening);
+      this.#released();
+      throw error;
     } finally {
       clearTimeout(giveUp);
-      this.#opening.delete(opening);
     }
   }
 
   /** Gives up connections that are being opened. */
   close(): void {
-    for (const opening of this.#opening) opening.abort(new Error('the router was closed'));
+    const closed = connectionError('ECONNRESET', 'The router was closed');
+    for (const opening of this.#opening) opening.abort(closed);
   }
 
-  async #open(terms: { readonly signal: AbortSignal; readonly background: boolean }): Promise<Socket> {
+  readonly #released = (): void => {
+    this.#count -= 1;
+    this.#onClosed();
+  };
+
+  async #open(terms: Required<OpenTerms> & { readonly signal: AbortSignal }): Promise<Socket> {
     const proxy = outboundProxy(this.connection);
     const tunnel = proxy && (await openTunnel(proxy, this.connection, terms));
-    const socket = this.#dial(tunnel);
+    const socket = this.#dial(terms.protocols, tunnel);
     if (terms.background) unrefWhileConnecting(socket);
     if (socket === tunnel) return socket;
     try {
@@ -72,11 +117,12 @@ export class Dialer {
     return socket;
   }
 
-  #dial(tunnel?: Socket): Socket {
+  #dial(protocols: readonly string[], tunnel?: Socket): Socket {
     const { origin, localAddress, lookup } = this.connection;
     tunnel?.setNoDelay(true).setKeepAlive(true, SOCKET_OPTIONS.keepAliveInitialDelay);
     const direct = {
       ...SOCKET_OPTIONS,
+      ...this.#buffers,
       host: hostOf(origin),
       port: portOf(origin),
       ...(localAddress !== undefined && { localAddress }),
@@ -85,6 +131,7 @@ export class Dialer {
     if (!this.#tls) return tunnel ?? connectPlain(direct);
     const socket = tls.connect({
       ...this.#tls,
+      ALPNProtocols: [...protocols],
       ...(tunnel ? { socket: tunnel } : direct),
       ...(this.#session && { session: this.#session }),
     });
@@ -101,16 +148,12 @@ export class Dialer {
 /** A request has given up by its own timeout before; this ends what it left, and connections without a request. */
 const GRACE_MS = 30_000;
 
-function tlsOptions(
-  { origin, tls: certificates }: Connection,
-  protocols: readonly string[],
-): tls.ConnectionOptions | undefined {
+function tlsOptions({ origin, tls: certificates }: Connection): tls.ConnectionOptions | undefined {
   if (origin.protocol !== 'https:') return undefined;
   const host = hostOf(origin);
   const { servername = isIP(host) === 0 ? host : '', ca, ...client } = certificates ?? {};
   return {
     servername,
-    ALPNProtocols: [...protocols],
     // Parsed once, and not for each connection.
     ...(certificates && {
       secureContext: tls.createSecureContext({ ...client, ...(ca && { ca: [...ca] }) }),

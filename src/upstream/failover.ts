@@ -138,7 +138,9 @@ export class Failover {
     } catch (thrown) {
       const error = asError(thrown);
       const isProviders = error instanceof UpstreamError || error instanceof UpstreamTimeoutError;
-      if (isProviders) report.failed(Date.now());
+      // The limit of connections is the operator's, and says nothing about the target.
+      const isWait = error instanceof UpstreamTimeoutError && error.timeout === 'wait';
+      if (isProviders && !isWait) report.failed(Date.now());
       report.over();
       if (!(error instanceof ClientDisconnectedError)) progress.unanswered(error);
       if (!isProviders) throw error;

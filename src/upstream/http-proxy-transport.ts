@@ -58,6 +58,7 @@ export class HttpProxyTransport implements Transport {
 class ProxiedRequest implements Sending {
   readonly request: PrivateRequest;
   readonly response = new PrivateResponse();
+  readonly wasRefused = false;
   readonly #listener: SendListener;
   #hasSocket = false;
   #reused: { readonly socket: Socket; readonly bytesRead: number } | undefined;

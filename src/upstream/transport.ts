@@ -39,8 +39,10 @@ export interface SendListener {
 export interface Sending {
   /** Closes the connection, or the stream of one; the body of an answer that has arrived is destroyed with `reason`. */
   abort(reason: Error): void;
-  /** The provider has not processed it: it was sent on a reused connection that broke before any byte came back. */
+  /** It was sent on a reused connection that broke before any byte came back: the provider may not have read it. */
   readonly diedUnanswered: boolean;
+  /** The provider said, by HTTP/2, that it has not processed it. */
+  readonly wasRefused: boolean;
 }
 
 /** Sends POST requests to providers and keeps the connections. */
@@ -50,6 +52,12 @@ export interface Transport {
   keepWarm(connections: Iterable<Connection>): void;
   /** Closes all connections. */
   close(): void;
+}
+
+/** @throws {TypeError} if it isn't a transport */
+export function assertTransport(value: object): asserts value is Transport {
+  if ('send' in value && typeof value.send === 'function' && 'close' in value) return;
+  throw new TypeError('transport.create must return a transport');
 }
 
 /** Bounds interim answers such as `103 Early Hints`, which a provider could send without end. */
@@ -64,4 +72,9 @@ export function tooManyInterim(): UpstreamError {
 
 export function switchedProtocols(): UpstreamError {
   return new UpstreamError('upstream_invalid_response', "The model's provider answered with status 101.");
+}
+
+/** An error with a code as Node's HTTP client has them. */
+export function connectionError(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
 }

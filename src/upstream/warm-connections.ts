@@ -2,10 +2,17 @@ import type { Socket } from 'node:net';
 
 import { backoff } from '../async/backoff.ts';
 
-export interface WarmConnectionsOptions {
+/** An unused connection, which doesn't keep the process alive. */
+export interface WarmConnection {
+  readonly isOpen: boolean;
+  /** Called once it is closed. */
+  onLost: () => void;
+  close(): void;
+}
+
+export interface WarmConnectionsOptions<Warm> {
   readonly size: number;
-  /** Opens a connection that doesn't keep the process alive. */
-  readonly open: () => Promise<Socket>;
+  readonly open: () => Promise<Warm>;
   /** Whether one more may be opened. */
   readonly hasRoom: () => boolean;
   /** One more can be taken. */
@@ -20,15 +27,15 @@ const RETRY = { firstMs: 500, maxMs: 60_000 };
  *
  * Each that is taken or closed is replaced. While that fails, one at a time is tried, after a backoff.
  */
-export class WarmConnections {
-  readonly #options: WarmConnectionsOptions;
-  readonly #ready: WarmConnection[] = [];
+export class WarmConnections<Warm extends WarmConnection> {
+  readonly #options: WarmConnectionsOptions<Warm>;
+  readonly #ready: Warm[] = [];
   #opening = 0;
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
   #isStarted = false;
 
-  constructor(options: WarmConnectionsOptions) {
+  constructor(options: WarmConnectionsOptions<Warm>) {
     this.#options = options;
   }
 
@@ -46,19 +53,19 @@ export class WarmConnections {
     this.#isStarted = false;
     clearTimeout(this.#retry);
     this.#retry = undefined;
-    for (const { socket } of this.#ready) socket.destroy();
+    for (const warm of this.#ready) warm.close();
   }
 
   /** Hands over the newest connection, which is the least likely to be closed by the provider at this moment. */
-  take(): Socket | undefined {
+  take(): Warm | undefined {
     for (;;) {
       const warm = this.#ready.pop();
       if (!warm) return undefined;
-      warm.release();
-      if (warm.socket.destroyed) continue;
+      warm.onLost = () => {};
+      if (!warm.isOpen) continue;
       this.#failures = 0;
       this.fill();
-      return warm.socket;
+      return warm;
     }
   }
 
@@ -91,13 +98,13 @@ export class WarmConnections {
     this.fill();
   }
 
-  #keep(socket: Socket): void {
+  #keep(warm: Warm): void {
     if (!this.#isStarted) {
-      socket.destroy();
+      warm.close();
       return;
     }
     const openedAt = performance.now();
-    const warm = new WarmConnection(socket, () => {
+    warm.onLost = () => {
       this.#ready.splice(this.#ready.indexOf(warm), 1);
       if (performance.now() - openedAt < STEADY_MS) {
         this.#failed();
@@ -105,7 +112,7 @@ export class WarmConnections {
         this.#failures = 0;
         this.fill();
       }
-    });
+    };
     this.#ready.push(warm);
     this.#options.onReady();
   }
@@ -121,30 +128,42 @@ export class WarmConnections {
   }
 }
 
-/** A connection that waits for its first request. */
-class WarmConnection {
-  readonly socket: Socket;
-  readonly #onLost: () => void;
+/** A socket that waits for its first request. */
+export class WarmSocket implements WarmConnection {
+  onLost: () => void = () => {};
+  readonly #socket: Socket;
 
-  constructor(socket: Socket, onLost: () => void) {
-    this.socket = socket;
-    this.#onLost = onLost;
+  constructor(socket: Socket) {
+    this.#socket = socket;
     socket.unref();
     // Nothing may come before a request: a server sends such an error before it closes an unused connection.
     socket.on('data', this.#close);
     socket.on('error', this.#close);
-    socket.once('close', onLost);
+    socket.once('close', this.#closed);
+  }
+
+  get isOpen(): boolean {
+    return !this.#socket.destroyed;
+  }
+
+  close(): void {
+    this.#socket.destroy();
   }
 
   /** Gives it to a request. */
-  release(): void {
-    this.socket.off('data', this.#close);
-    this.socket.off('error', this.#close);
-    this.socket.off('close', this.#onLost);
-    this.socket.ref();
+  release(): Socket {
+    const socket = this.#socket;
+    socket.off('data', this.#close);
+    socket.off('error', this.#close);
+    socket.off('close', this.#closed);
+    return socket.ref();
   }
 
   readonly #close = (): void => {
-    this.socket.destroy();
+    this.#socket.destroy();
+  };
+
+  readonly #closed = (): void => {
+    this.onLost();
   };
 }

@@ -23,8 +23,10 @@ function authenticatorOf(
   });
 }
 
-async function outcome(asked: Promise<{ readonly account: string }>): Promise<string> {
-  return asked.then(
+async function outcome(
+  asked: { readonly account: string } | Promise<{ readonly account: string }>,
+): Promise<string> {
+  return Promise.resolve(asked).then(
     ({ account }) => account,
     (error: unknown) => String(Reflect.get(Object(error), 'code')),
   );

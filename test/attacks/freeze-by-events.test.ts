@@ -2,6 +2,7 @@ import { once } from 'node:events';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import { EventTemplates } from '../../src/metering/event-template.ts';
 import { UsageMeter } from '../../src/metering/usage-meter.ts';
 import { cpuTime } from './cpu-time.ts';
 import { answerHead, type MaliciousProvider, startMaliciousProvider } from './malicious-provider.ts';
@@ -23,6 +24,10 @@ const HOSTILE: readonly (readonly [what: string, events: string])[] = [
   ['lines of data', `data: {\n${'data:\n'.repeat(10_000)}data: }\n\n`],
   ['usage', 'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}\n\n'],
   ['errors', 'data: {"error":{"code":1}}\n\n'],
+  [
+    'events that differ from a template in their last byte',
+    'data: {"choices":[{"index":0,"delta":{"content":"hello"}}]}\n\r',
+  ],
 ];
 
 function streamOf(events: string): Buffer {
@@ -30,10 +35,10 @@ function streamOf(events: string): Buffer {
 }
 
 /** The processor's time for metering as it comes from a socket. */
-function timeOf(events: string): number {
+function timeOf(events: string, templates?: EventTemplates): number {
   const bytes = streamOf(events);
   return cpuTime(() => {
-    const meter = new UsageMeter();
+    const meter = new UsageMeter(undefined, undefined, undefined, templates);
     for (let at = 0; at < bytes.length; at += PIECE) meter.write(bytes.subarray(at, at + PIECE));
     meter.end();
   }, 4);
@@ -41,8 +46,10 @@ function timeOf(events: string): number {
 
 describe('a stream', () => {
   it.each(HOSTILE)('of %s takes little more time than one of text', (_what, events) => {
+    const templates = new EventTemplates();
+    new UsageMeter(undefined, undefined, undefined, templates).write(Buffer.from(HARMLESS));
     timeOf(HARMLESS);
-    expect(timeOf(events)).toBeLessThan(5 * timeOf(HARMLESS));
+    expect(timeOf(events, templates)).toBeLessThan(5 * timeOf(HARMLESS));
   });
 });
 

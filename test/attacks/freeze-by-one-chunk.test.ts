@@ -234,7 +234,7 @@ describe('a chunk of a request that is slow to look at', () => {
       body.end(REQUEST);
       exchange.headers['content-length'] = `${length}`;
     }
-    const read = readChatRequest(exchange, limits, buffer);
+    const read = Promise.resolve(readChatRequest(exchange, limits, buffer));
     const turns = lengths(new Response(), read);
     if (length === 0) body.end(REQUEST);
     const { request, body: pieces } = await read;

@@ -41,10 +41,13 @@ describe('a Redis that pauses', { timeout: 30_000 }, () => {
   );
 });
 
-describe('scripts that are flushed every 50 ms', { timeout: 30_000 }, () => {
+describe('scripts and functions that are flushed every 50 ms', { timeout: 30_000 }, () => {
   it('are sent again, and no client hears of it', async () => {
     const { url, admin, gateway } = await open();
-    const flushing = setInterval(() => void admin.script('FLUSH'), 50);
+    const flushing = setInterval(
+      () => void Promise.all([admin.script('FLUSH'), admin.function('FLUSH')]),
+      50,
+    );
     onTestFinished(() => clearInterval(flushing));
     const load = startLoad([gateway], 8);
     await load.succeeded(1000);

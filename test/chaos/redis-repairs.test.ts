@@ -83,7 +83,7 @@ function openGateway(url: string) {
     tell: (event) => events.push(event),
   });
   onTestFinished(() => store.close());
-  const ask = (want: bigint, more: Partial<Admit> = {}) =>
+  const ask = async (want: bigint, more: Partial<Admit> = {}) =>
     store.admit({
       account: 'a',
       key: 'k1',

@@ -152,7 +152,7 @@ describe('a Redis that was rolled back', { timeout: 90_000 }, () => {
       await redis.mark();
       const { requestId } = await first.admit(10n, { idempotencyKey });
       redis.server.freeze();
-      void first.store.settle(settlement(requestId, 5n, { idempotencyKey })).catch(() => {});
+      void Promise.resolve(first.store.settle(settlement(requestId, 5n, { idempotencyKey }))).catch(() => {});
       await first.store.close();
       redis.server.thaw();
       await redis.rollBack();
@@ -265,7 +265,7 @@ function openGateway(
     ...options,
   });
   onTestFinished(() => store.close());
-  const ask = (more: Partial<Admit> = {}) =>
+  const ask = async (more: Partial<Admit> = {}) =>
     store.admit({
       account: 'a',
       key: 'k1',

@@ -80,10 +80,13 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['idempotencyKey.body', () => settle(1, 1n, { idempotencyKey: { key: hash, body: '' } })],
     ],
     void: [
-      ['account', () => ledger.store.void({ account, requestId: requestId(1) })],
-      ['requestId', () => ledger.store.void({ account: 'acme', requestId: short })],
-      ['key', () => ledger.store.void({ account: 'acme', requestId: requestId(1), key: 'k 1' })],
-      ['model', () => ledger.store.void({ account: 'acme', requestId: requestId(1), model: 7 as never })],
+      ['account', async () => ledger.store.void({ account, requestId: requestId(1) })],
+      ['requestId', async () => ledger.store.void({ account: 'acme', requestId: short })],
+      ['key', async () => ledger.store.void({ account: 'acme', requestId: requestId(1), key: 'k 1' })],
+      [
+        'model',
+        async () => ledger.store.void({ account: 'acme', requestId: requestId(1), model: 7 as never }),
+      ],
     ],
     usage: [
       ['account', () => ledger.store.usage(account, '2026-03-04', '2026-03-04')],

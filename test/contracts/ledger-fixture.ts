@@ -63,7 +63,7 @@ export function useLedger(
     get store() {
       return store;
     },
-    admit: (n, want, more) =>
+    admit: async (n, want, more) =>
       store.admit({
         account,
         key: 'k1',
@@ -75,7 +75,7 @@ export function useLedger(
         notAfter: Infinity,
         ...more,
       }),
-    extend: (n, hold, more) =>
+    extend: async (n, hold, more) =>
       store.extend({
         account,
         requestId: requestId(n),
@@ -84,7 +84,7 @@ export function useLedger(
         checkpoint: 0n,
         ...more,
       }),
-    settle: (n, amount, more) =>
+    settle: async (n, amount, more) =>
       store.settle({
         account,
         requestId: requestId(n),
@@ -95,7 +95,7 @@ export function useLedger(
         force: false,
         ...more,
       }),
-    voidRequest: (n, more) => store.void({ account, requestId: requestId(n), ...more }),
+    voidRequest: async (n, more) => store.void({ account, requestId: requestId(n), ...more }),
     grant: (id, amount, more) => store.grant({ account, id, amount, ...more }),
     adjust: (id, delta, more) => store.adjust({ account, id, delta, reason: 'correction', ...more }),
     createKey: (key, limits) =>

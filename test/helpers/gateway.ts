@@ -16,6 +16,7 @@ import {
 import { PRESETS } from '../../src/catalog/presets.ts';
 import type { Mount, Mounted } from '../contracts/mount.ts';
 import { type Provider, startProvider } from './provider.ts';
+import { transportOption } from './transport.ts';
 
 export type { Mount, Mounted };
 
@@ -91,6 +92,7 @@ export async function startGateway(
         maxOutputTokens: 1000,
       },
     },
+    ...transportOption(),
     hooks: isSeveral(hooks) ? [own, ...hooks] : { ...own, ...hooks },
     ...routerOptions,
   });
@@ -142,7 +144,6 @@ export function clientsOf(
   };
 }
 
-/** `http.createServer(router)`, nothing else. */
 /**
  * What a number is once it stands still while the gateway goes on serving other requests.
  *
@@ -157,6 +158,7 @@ export async function untilStill(gateway: AnyGateway, read: () => number, reques
   }
 }
 
+/** `http.createServer(router)`, nothing else. */
 export const mountOnNode: Mount = (router) => listen(http.createServer(router), '/v1');
 
 export async function listen(server: http.Server, path: string): Promise<Mounted> {

@@ -67,10 +67,10 @@ export function rollbackStore(clock: { now: number }): RollbackStore {
       replayed = undefined;
       current = fresh;
     },
-    admit: (admit: Admit): Promise<AdmitResult> => command('admit', (to) => to.admit(admit)),
-    extend: (extend) => command('extend', (to) => to.extend(extend)),
-    settle: (settle) => command('settle', (to) => to.settle(settle)),
-    void: (release) => command('void', (to) => to.void(release)),
+    admit: (admit: Admit): Promise<AdmitResult> => command('admit', async (to) => to.admit(admit)),
+    extend: (extend) => command('extend', async (to) => to.extend(extend)),
+    settle: (settle) => command('settle', async (to) => to.settle(settle)),
+    void: (release) => command('void', async (to) => to.void(release)),
     grant: (grant) => command('grant', (to) => to.grant(grant)),
     adjust: (adjust) => command('adjust', (to) => to.adjust(adjust)),
     verify: (witnesses) => command('verify', (to) => to.verify(witnesses)),

@@ -4,10 +4,10 @@ import * as net from 'node:net';
 import { zstdCompressSync } from 'node:zlib';
 
 import express from 'express';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { type Gateway, listen, QUESTION, startGateway } from '../helpers/gateway.ts';
-import { answerStream, beginStream, completionBody, DONE, event, sleep, text } from '../helpers/provider.ts';
+import { answerStream, beginStream, completionBody, DONE, event, text } from '../helpers/provider.ts';
 
 describe('an answer that breaks at once', () => {
   it.each([
@@ -103,17 +103,23 @@ describe('output is never free', () => {
 
 describe('nothing runs on for nobody', () => {
   it('when the host answered in our place', async () => {
+    const asking = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<void>();
     const gateway = await startGateway({}, (router) => {
       const app = express();
       app.use((_request, response, next) => {
-        setTimeout(() => response.writeHead(503).flushHeaders(), 50);
+        void asking.promise.then(() => {
+          response.writeHead(503).flushHeaders();
+          answered.resolve();
+        });
         next();
       });
       app.use('/v1', router);
       return listen(http.createServer(app), '/v1');
     });
     gateway.provider.script = async (response) => {
-      await sleep(100);
+      asking.resolve();
+      await answered.promise;
       beginStream(response);
       response.write(text('Hello'));
     };
@@ -144,9 +150,10 @@ describe('nothing runs on for nobody', () => {
     const body = JSON.stringify(QUESTION);
     const socket = net.connect(Number(new URL(gateway.baseURL).port), '127.0.0.1');
     socket.write(
-      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${gateway.key}\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 9)}`,
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\nauthorization: Bearer ${gateway.key}\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 9)}`,
     );
-    await sleep(50);
+    // Node asks for the rest when it has called the router.
+    await once(socket, 'data');
     const closed = gateway.router.close();
     socket.write(body.slice(9));
     const [answer] = (await once(socket, 'data')) as [Buffer];
@@ -160,8 +167,10 @@ describe('nothing runs on for nobody', () => {
   it('when a provider worked on a request before its kept connection died: it is not asked twice', async () => {
     const gateway = await startGateway();
     await (await gateway.post(QUESTION)).text();
-    gateway.provider.script = async (response) => {
-      await sleep(1200);
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    gateway.provider.script = (response) => {
+      vi.advanceTimersByTime(1200);
       response.destroy();
     };
     expect((await gateway.post(QUESTION)).status).toBe(502);

@@ -71,7 +71,7 @@ async function admit(): Promise<string> {
   return requestId;
 }
 
-function settle(requestId: string, amount: bigint, price = 'v1'): Promise<unknown> {
+async function settle(requestId: string, amount: bigint, price = 'v1'): Promise<unknown> {
   return store.settle({
     account: 'acme',
     requestId,

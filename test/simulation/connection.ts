@@ -108,19 +108,19 @@ export class Connection implements LedgerStore {
   }
 
   admit(command: Admit): Promise<AdmitResult> {
-    return this.#send('admit', command.account, command.requestId, (store) => store.admit(command));
+    return this.#send('admit', command.account, command.requestId, async (store) => store.admit(command));
   }
 
   extend(command: Extend): Promise<ExtendResult> {
-    return this.#send('extend', command.account, command.requestId, (store) => store.extend(command));
+    return this.#send('extend', command.account, command.requestId, async (store) => store.extend(command));
   }
 
   settle(command: Settle): Promise<SettleResult> {
-    return this.#send('settle', command.account, command.requestId, (store) => store.settle(command));
+    return this.#send('settle', command.account, command.requestId, async (store) => store.settle(command));
   }
 
   void(command: Void): Promise<VoidResult> {
-    return this.#send('void', command.account, command.requestId, (store) => store.void(command));
+    return this.#send('void', command.account, command.requestId, async (store) => store.void(command));
   }
 
   grant(command: Grant): Promise<GrantResult> {

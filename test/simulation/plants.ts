@@ -252,7 +252,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
 async function once(
   store: LedgerStore,
   command: Parameters<LedgerStore['settle']>[0],
-): ReturnType<LedgerStore['settle']> {
+): Promise<Awaited<ReturnType<LedgerStore['settle']>>> {
   try {
     return await store.settle(command);
   } catch (error) {

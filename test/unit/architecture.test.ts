@@ -72,7 +72,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   admin: ['router', 'adapters', 'keys', 'http', 'options', 'observability', 'ledger/operations', ...GROUND],
   cli: ['platform', 'cli/commands', 'cli/config', 'cli/terminal', 'ledger/contract', 'ledger/stores'],
   'cli/commands': ['platform', 'cli/config', 'cli/terminal', 'keys', 'ledger/contract', 'ledger/operations'],
-  'cli/config': ['options', 'catalog'],
+  'cli/config': ['options', 'catalog', 'upstream'],
   'cli/demo': ['router', 'cli/init', 'cli/serve', 'options', 'async'],
   'cli/terminal': [],
   'cli/init': ['cli/config', 'catalog', 'options', 'ledger/stores'],
@@ -119,6 +119,7 @@ const ENTRIES: Readonly<Record<string, readonly string[]>> = {
   'prices.ts': ['platform', 'catalog'],
   'prometheus.ts': ['platform', 'observability/prometheus'],
   'testing.ts': ['platform', 'testing'],
+  'undici.ts': ['platform', 'upstream', 'options'],
 };
 
 /** Package → the only files that may name it, or the folder (`admin/`); one that isn't here may be named by none. */
@@ -129,6 +130,7 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
     'observability/opentelemetry/instruments.ts',
   ],
   'http-proxy-middleware': ['upstream/http-proxy-transport.ts'],
+  undici: ['upstream/load-undici.ts', 'upstream/undici-clients.ts', 'upstream/undici-request.ts'],
   ioredis: ['ledger/stores/redis/ioredis.ts'],
   'lru-cache': [
     'keys/authenticator.ts',
@@ -137,6 +139,7 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
     'catalog/model-list.ts',
     'catalog/wildcards.ts',
     'upstream/provider-keys.ts',
+    'ledger/stores/sqlite/sqlite-accounts.ts',
   ],
   yaml: ['cli/init/litellm/litellm.ts'],
   '@pydantic/genai-prices': ['catalog/genai-prices.ts'],
@@ -160,6 +163,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'ledger/operations/maintenance.ts': 'runs what is due',
   'ledger/stores/redis/redis-connection.ts': 'pauses between two tries',
   'ledger/stores/redis/redis-durability.ts': 'closes an idle connection',
+  'ledger/stores/redis/waits.ts': 'as async/timeout.ts, for many waits',
   'ledger/reliability/retry-queue.ts': 'pauses between two tries',
   'ledger/reliability/outbox.ts': 'writes and syncs its file',
   'ledger/reliability/rollback-repair.ts': 'looks after accounts',
@@ -169,6 +173,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'observability/opentelemetry/spans.ts': 'ends a span without its charge',
   'testing/script.ts': 'pauses of a fake provider',
   'upstream/dialer.ts': 'gives up a connection for which no request waits any more',
+  'upstream/http2-sessions.ts': 'closes an idle connection',
   'upstream/failover.ts': 'pauses between two tries',
   'upstream/warm-connections.ts': 'pauses between two tries',
 };

@@ -6,6 +6,7 @@ import {
   createApiKeys,
 } from '../../keys/api-keys.ts';
 import { policyText } from '../../keys/key-policy.ts';
+import { hashApiKey } from '../../keys/key-secret.ts';
 import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
 import { count, NotFoundError, type StoreCommand, type StoreInvocation, usd, UsageError } from './command.ts';
@@ -61,6 +62,24 @@ export const getKeyCommand: StoreCommand = {
     const found = await keysOf(invocation.store).get(account, id);
     if (!found) throw noKey(invocation);
     invocation.print(details(found), found);
+    return true;
+  },
+};
+
+export const findKeyCommand: StoreCommand = {
+  name: 'keys find',
+  summary: 'Show which API key a secret belongs to, such as one that has leaked',
+  store: 'exists',
+  positionals: 'SECRET',
+  options: {},
+  examples: ['keys find sk-ccr-…'],
+  async run({ positionals: [secret = ''], store, print }) {
+    const record = await store.findKey(hashApiKey(secret));
+    const found = record && (await keysOf(store).get(record.account, record.key));
+    if (!found) {
+      throw new NotFoundError('no key has this secret, or it was rotated since', { error: 'no_key' });
+    }
+    print(details(found), found);
     return true;
   },
 };

@@ -31,7 +31,8 @@ export async function loadConfig(path: string): Promise<ServerConfig> {
     ? parseJsonConfig(readFileSync(path, 'utf8'), path, process.env)
     : await importConfig(path);
   if (isConfig(config)) {
-    return await withModelInfo(await withCatalog(withTlsFiles(config, path), path), path);
+    const complete = await withModelInfo(await withCatalog(withTlsFiles(config, path), path), path);
+    return await withTransport(complete, path);
   }
   const wanted = extension.startsWith('.json')
     ? 'must contain an object'
@@ -65,6 +66,18 @@ async function withModelInfo(config: ServerConfig, path: string): Promise<Server
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new ConfigError(path, `modelInfo: ${reason}`, { cause: error });
+  }
+}
+
+/** Resolves `"transport": "undici"` of a JSON config. */
+async function withTransport(config: ServerConfig, path: string): Promise<ServerConfig> {
+  const transport: unknown = config.transport;
+  if (transport !== 'undici') return config;
+  try {
+    const { undiciTransport } = await import('../../upstream/undici-transport.ts');
+    return { ...config, transport: undiciTransport() };
+  } catch {
+    throw new ConfigError(path, "transport: 'undici' requires npm install undici");
   }
 }
 

@@ -48,10 +48,11 @@ export interface LedgerStore {
   /** Resolves once the store can be used; rejects with an Error that says why it can't. */
   ready?(): Promise<void>;
 
-  admit(command: Admit): Promise<AdmitResult>;
-  extend(command: Extend): Promise<ExtendResult>;
-  settle(command: Settle): Promise<SettleResult>;
-  void(command: Void): Promise<VoidResult>;
+  // Each request needs these: a store that has the reply at once returns it without a promise, and throws its errors.
+  admit(command: Admit): AdmitResult | Promise<AdmitResult>;
+  extend(command: Extend): ExtendResult | Promise<ExtendResult>;
+  settle(command: Settle): SettleResult | Promise<SettleResult>;
+  void(command: Void): VoidResult | Promise<VoidResult>;
 
   /** Adds credits. The first grant creates the account. */
   grant(command: Grant): Promise<GrantResult>;
@@ -148,7 +149,7 @@ export interface Admit extends Witnessed {
   /** Id of the API key, for its limits and counters. */
   readonly key: string;
   /** The key's version that the caller was authenticated with: any other version is refused; undefined: any. */
-  readonly keyVersion?: number;
+  readonly keyVersion?: number | undefined;
   /** Made by `RequestIds`, once per request, before the first call. */
   readonly requestId: string;
   /** The requested model: the request is counted under it if its lease runs out. */

@@ -85,8 +85,13 @@ export const DAY_MS = 86_400_000;
 
 /** The UTC day of a time, as `2026-11-21`. */
 export function dayOf(time: number): string {
-  return new Date(time).toISOString().slice(0, 10);
+  const number = Math.floor(time / DAY_MS);
+  if (number !== latest.number) latest = { number, day: new Date(time).toISOString().slice(0, 10) };
+  return latest.day;
 }
+
+/** The last day that was asked for: almost every request asks for the same one. */
+let latest = { number: Number.NaN, day: '' };
 
 /** Whether the value is a calendar day, as `2026-11-21`. */
 export function isDay(day: unknown): boolean {

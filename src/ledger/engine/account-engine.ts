@@ -133,8 +133,15 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
     ending: undefined,
     provider: undefined,
   });
-  return { code: 'ok', hold, available: totals.available, ...ratesAt(key, now), ...replyMeta(account, now) };
+  return admitted(account, key, hold, now);
 });
+
+function admitted(account: AccountRows, key: KeyRow, hold: NanoDollars, now: number): AdmitResult {
+  const { available } = account.totals;
+  const { seq } = replyMeta(account, now);
+  const rates = ratesOf(key, now);
+  return rates ? { code: 'ok', hold, available, rates, now, seq } : { code: 'ok', hold, available, now, seq };
+}
 
 /** The rates member of a reply; undefined for a key without limits per minute. */
 function ratesAt(key: KeyRow | undefined, now: number): { readonly rates?: KeyRates } | undefined {
@@ -198,18 +205,14 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
     { state: 'settled', amount, tokens, model, ending: usage.ending, usage, inParts },
     now,
   );
-  writeLine(account, now, {
-    type,
-    id: requestId,
-    amount: moved,
-    ...(type === 's' && { hold }),
-    ...(writtenOff > 0n && { writtenOff }),
-    key: request.key,
-    model,
-    usage,
-  });
+  const { key } = request;
+  const line = { type, id: requestId, amount: moved, key, model, usage } as const;
+  const outcome = writtenOff > 0n ? { ...line, writtenOff } : line;
+  writeLine(account, now, type === 's' ? { ...outcome, hold } : outcome);
   expireLots(account, now);
-  return { code: 'ok', charged, writtenOff, available: account.totals.available, ...replyMeta(account, now) };
+  const { available } = account.totals;
+  const { seq } = replyMeta(account, now);
+  return { code: 'ok', charged, writtenOff, available, now, seq };
 });
 
 /** Whether only a part of the cost was posted, and the rest was not written off. */
@@ -383,7 +386,9 @@ function endRequest(
     amount,
     tokens,
     inParts = false,
-    ...ended
+    model,
+    ending,
+    usage,
   }: Ended & {
     readonly state: FinalState;
     readonly amount: NanoDollars;
@@ -419,12 +424,12 @@ function endRequest(
   // An orphan has no line yet, and was not counted.
   const isCounted = request.state === 'expired' && request.line !== undefined;
   if (isCounted) uncountExpiry(account, request, already);
-  countEnd(account, request, ended, isCounted ? charged : moved);
+  countEnd(account, request, { model, ending, usage }, isCounted ? charged : moved);
   request.state = state;
   request.amount = charged;
   const isFree = amount === 0n && (state === 'voided' || (state === 'settled' && !request.idempotencyKey));
   request.due = deleteAt(request.id, now, isFree);
-  request.model = ended.model;
+  request.model = model;
   // The line that the caller writes next. A voided request has none, or only a correction, which doesn't describe it.
   request.line = state === 'voided' ? undefined : totals.seq + 1n;
   account.saveRequest(request);

@@ -10,7 +10,7 @@ export interface Ended {
   /** Undefined where unknown: its gateway died, or gave up an admit without a reply. */
   readonly ending: Ending | undefined;
   /** What was consumed, if the request is charged. */
-  readonly usage?: SettledUsage;
+  readonly usage?: SettledUsage | undefined;
 }
 
 /** Whether the request counts as failed: it is neither known to have succeeded, nor was its client disconnected. */
@@ -79,16 +79,18 @@ export const NO_COUNTS: UsageCounts = {
   cost: 0n,
 };
 
-export function addCounts(counts: UsageCounts, more: UsageCounts): UsageCounts {
-  return {
-    requests: counts.requests + more.requests,
-    errors: counts.errors + more.errors,
-    aborted: counts.aborted + more.aborted,
-    promptTokens: counts.promptTokens + more.promptTokens,
-    cachedTokens: counts.cachedTokens + more.cachedTokens,
-    completionTokens: counts.completionTokens + more.completionTokens,
-    reasoningTokens: counts.reasoningTokens + more.reasoningTokens,
-    charged: counts.charged + more.charged,
-    cost: counts.cost + more.cost,
-  };
+/** Counts that go on counting. */
+export type Mutable<Counts> = { -readonly [Name in keyof Counts]: Counts[Name] };
+
+/** Adds to the counts in place. */
+export function addCounts(counts: Mutable<UsageCounts>, more: UsageCounts): void {
+  counts.requests += more.requests;
+  counts.errors += more.errors;
+  counts.aborted += more.aborted;
+  counts.promptTokens += more.promptTokens;
+  counts.cachedTokens += more.cachedTokens;
+  counts.completionTokens += more.completionTokens;
+  counts.reasoningTokens += more.reasoningTokens;
+  counts.charged += more.charged;
+  counts.cost += more.cost;
 }

@@ -53,8 +53,10 @@ export function checkSettle(command: Settle): void {
   checkKey(command.key);
   checkModel(command.model);
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, cost } = command.usage;
-  const counts = { promptTokens, cachedTokens, completionTokens, reasoningTokens };
-  for (const [name, count] of Object.entries(counts)) checkCount(`usage.${name}`, count, 0);
+  checkCount('usage.promptTokens', promptTokens, 0);
+  checkCount('usage.cachedTokens', cachedTokens, 0);
+  checkCount('usage.completionTokens', completionTokens, 0);
+  checkCount('usage.reasoningTokens', reasoningTokens, 0);
   // No maximum: it is only recorded, and better recorded than the charge refused.
   if (cost !== undefined && (typeof cost !== 'bigint' || cost < 0n)) {
     throw commandError('usage.cost', 'nano-dollars, 0 or more', cost);

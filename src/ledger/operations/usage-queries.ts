@@ -146,8 +146,8 @@ function addToGroup(
   const names = groupBy.map((group) => row[group]);
   const id = JSON.stringify(names);
   let group = groups.get(id);
-  if (!group) groups.set(id, (group = { names, counts: NO_COUNTS }));
-  group.counts = addCounts(group.counts, row);
+  if (!group) groups.set(id, (group = { names, counts: { ...NO_COUNTS } }));
+  addCounts(group.counts, row);
 }
 
 function usageSummary(

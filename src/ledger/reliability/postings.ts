@@ -1,3 +1,4 @@
+import { andThen, type Answer, isLater } from '../../async/answer.ts';
 import type { RetryQueue } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
 import {
@@ -80,7 +81,7 @@ export class Postings {
     return [...(this.#leftovers.get(account) ?? [])];
   }
 
-  void(command: Void): Promise<VoidResult> {
+  void(command: Void): Answer<VoidResult> {
     this.#outbox?.append({ type: 'void', command });
     return this.#void(command);
   }
@@ -91,12 +92,14 @@ export class Postings {
    */
   voidUncertain({ account, requestId, leaseMs }: Admit): void {
     const isCrowded = this.#deliveries.waiting >= MAX_UNCERTAIN_ADMITS;
-    this.#void({ account, requestId }, isCrowded ? 0 : this.#now() + leaseMs).catch(() => {});
+    const voided = this.#void({ account, requestId }, isCrowded ? 0 : this.#now() + leaseMs);
+    if (isLater(voided)) voided.catch(() => {});
   }
 
   #deliverLeftover(intent: Intent): void {
-    const delivered =
-      intent.type === 'settle' ? this.settle(intent.command, true) : this.#void(intent.command);
+    const delivered = Promise.resolve<unknown>(
+      intent.type === 'settle' ? this.settle(intent.command, true) : this.#void(intent.command),
+    );
     const { account } = intent.command;
     const leftovers = this.#leftovers.get(account) ?? new Set();
     this.#leftovers.set(account, leftovers.add(delivered));
@@ -112,34 +115,52 @@ export class Postings {
   }
 
   /** @param isLeftover - left by a process that ended: it admitted the request, and no other process knows the outcome */
-  async settle(command: Settle, isLeftover = false): Promise<SettleResult> {
+  settle(command: Settle, isLeftover = false): Answer<SettleResult> {
     if (!isLeftover) this.#outbox?.append({ type: 'settle', command });
     const { account: id, requestId } = command;
     const account = this.#window.watch(id);
     const since = this.#now();
-    let isRepeated = isLeftover;
-    const send = async (): Promise<CallResult<SettleResult> & { readonly wasSent: boolean }> => {
+    let tries = 0;
+    const send = (): Answer<CallResult<SettleResult>> => {
+      tries += 1;
+      if (!isLeftover) return this.#sendSettle(account, command, this.#now() - since, false);
       // This process may have made the ID while its clock was wrong.
-      const ageMs = isLeftover ? await this.#ageOf(requestId) : this.#now() - since;
-      if (this.#outbox && ageMs > POSTABLE_MS) return { ...this.#tooOld(account), wasSent: true };
-      const hold = account.holds.get(requestId);
-      const wasSent = isRepeated;
-      isRepeated = true;
-      const inParts = this.#remembers && this.#redo.mayLackCredits(account);
-      const wasAdmitted = hold !== undefined || (isLeftover && this.#remembers);
-      const asked = await this.#listener.callAccount(
-        account,
-        'settle',
-        { ...command, wasAdmitted, inParts },
-        { traces: account.nextWitnesses({ ...(hold && { except: hold }) }) },
-      );
-      if (asked.reply.code === 'no_account' && (isLeftover || account.isKnown)) {
-        throw this.#listener.markMissing(account, asked.isCurrent);
-      }
-      return { ...asked, wasSent };
+      return this.#ageOf(requestId).then((ageMs) => this.#sendSettle(account, command, ageMs, true));
     };
-    const onWaiting = this.#reportOf(requestId);
-    const { reply, witnesses, wasSent } = await this.#deliveries.deliver(id, send, { onWaiting });
+    const called = this.#deliveries.deliver(id, send, { onWaiting: this.#reportOf(requestId) });
+    return andThen(called, (result) =>
+      this.#settled(account, command, result, { isLeftover, wasSent: isLeftover || tries > 1 }),
+    );
+  }
+
+  #sendSettle(
+    account: WatchedAccount,
+    command: Settle,
+    ageMs: number,
+    isLeftover: boolean,
+  ): Answer<CallResult<SettleResult>> {
+    if (this.#outbox && ageMs > POSTABLE_MS) return this.#tooOld(account);
+    const hold = account.liveHold(command.requestId);
+    const wasAdmitted = hold !== undefined || (isLeftover && this.#remembers);
+    const inParts = this.#remembers && this.#redo.mayLackCredits(account);
+    const sent = wasAdmitted || inParts ? { ...command, wasAdmitted, inParts } : command;
+    const traces = account.nextWitnesses(hold && { except: hold });
+    return andThen(this.#listener.callAccount(account, 'settle', sent, { traces }), (called) => {
+      if (called.reply.code === 'no_account' && (isLeftover || account.isKnown)) {
+        throw this.#listener.markMissing(account, called.isCurrent);
+      }
+      return called;
+    });
+  }
+
+  /** @param sending.wasSent - an earlier try may have been applied */
+  #settled(
+    account: WatchedAccount,
+    command: Settle,
+    { reply, witnesses }: CallResult<SettleResult>,
+    { isLeftover, wasSent }: { readonly isLeftover: boolean; readonly wasSent: boolean },
+  ): SettleResult {
+    const { requestId } = command;
     this.#window.release(account, requestId);
     if (reply.code !== 'ok' && reply.code !== 'duplicate') {
       this.#outbox?.giveUp({ type: 'settle', command }, `the store says ${reply.code}`);
@@ -148,7 +169,7 @@ export class Postings {
     this.#outbox?.done(requestId);
     if (isLeftover && reply.code === 'ok' && reply.writtenOff > 0n) {
       const amount = formatUsd(reply.writtenOff);
-      this.#tell({ type: 'write_off', account: id, requestId, amount });
+      this.#tell({ type: 'write_off', account: account.id, requestId, amount });
     }
     if (!this.#remembers) return reply;
     // Where an answer was lost, that command may have posted a part. Another one has nothing to do with this amount.
@@ -190,23 +211,23 @@ export class Postings {
   }
 
   /** @param until - when it is given up */
-  async #void(command: Void, until?: number): Promise<VoidResult> {
+  #void(command: Void, until?: number): Answer<VoidResult> {
     const { account: id, requestId } = command;
     const account = this.#window.watch(id);
-    const { reply, era } = await this.#deliveries.deliver(
-      id,
-      async () => {
-        const { epoch: era } = account;
-        return { ...(await this.#listener.callAccount(account, 'void', command)), era };
-      },
-      // Of an uncertain admit, whose refusal was reported, the void is not.
-      until === undefined ? { onWaiting: this.#reportOf(requestId) } : { until },
-    );
-    const hold = this.#window.release(account, requestId);
-    const released = ['ok', 'duplicate', 'planted'].includes(reply.code);
-    if (this.#remembers && released) this.#redo.record(account, { type: 'void', command });
-    this.#outbox?.done(requestId);
-    if (hold && reply.code === 'planted') void this.#redo.repair(account, reply.seq, era);
-    return reply;
+    let { epoch } = account;
+    const send = (): Answer<CallResult<VoidResult>> => {
+      ({ epoch } = account);
+      return this.#listener.callAccount(account, 'void', command);
+    };
+    // Of an uncertain admit, whose refusal was reported, the void is not.
+    const options = until === undefined ? { onWaiting: this.#reportOf(requestId) } : { until };
+    return andThen(this.#deliveries.deliver(id, send, options), ({ reply }) => {
+      const hold = this.#window.release(account, requestId);
+      const isReleased = ['ok', 'duplicate', 'planted'].includes(reply.code);
+      if (this.#remembers && isReleased) this.#redo.record(account, { type: 'void', command });
+      this.#outbox?.done(requestId);
+      if (hold && reply.code === 'planted') void this.#redo.repair(account, reply.seq, epoch);
+      return reply;
+    });
   }
 }

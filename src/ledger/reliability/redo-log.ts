@@ -72,15 +72,10 @@ export class WatchedAccount {
   isKnown = false;
   /** It was known, and is not in the store any more. */
   lost = false;
-  /** What it changed, oldest first. */
-  readonly changes: Map<Change, Entry> = new Map();
-  /** By request id. */
-  readonly holds: Map<string, LiveHold> = new Map();
-  /**
-   * What was acknowledged, but for what a later line of the journal is known to come after: while these are there, so is
-   * everything. With the order in which they were acknowledged; those that were sent as witnesses last are at the end.
-   */
-  readonly tips: Map<Trace, number> = new Map();
+  // Made when they are needed: a store that loses nothing needs none, and has a new account with each command.
+  #changes: Map<Change, Entry> | undefined;
+  #holds: Map<string, LiveHold> | undefined;
+  #tips: Map<Trace, number> | undefined;
   /** How many tips there have been. */
   #acknowledged = 0;
   /** The tip that was acknowledged last, while it is one. */
@@ -98,9 +93,31 @@ export class WatchedAccount {
     this.checkedAt = now;
   }
 
+  /** What it changed, oldest first. */
+  get changes(): Map<Change, Entry> {
+    return (this.#changes ??= new Map());
+  }
+
+  /** By request id. */
+  get holds(): Map<string, LiveHold> {
+    return (this.#holds ??= new Map());
+  }
+
+  /**
+   * What was acknowledged, but for what a later line of the journal is known to come after: while these are there, so is
+   * everything. With the order in which they were acknowledged; those that were sent as witnesses last are at the end.
+   */
+  get tips(): Map<Trace, number> {
+    return (this.#tips ??= new Map());
+  }
+
+  liveHold(requestId: string): LiveHold | undefined {
+    return this.#holds?.get(requestId);
+  }
+
   /** There is something that can be looked for. */
   get hasTraces(): boolean {
-    return this.tips.size > 0 || this.changes.size > 0;
+    return (this.#tips?.size ?? 0) > 0 || (this.#changes?.size ?? 0) > 0;
   }
 
   /**
@@ -110,8 +127,9 @@ export class WatchedAccount {
    * @param options.most - the newest is enough, but for a rollback that some of a burst of commands came after
    */
   nextWitnesses({ except, most = MAX_WITNESSES }: { except?: Trace; most?: number } = {}): readonly Trace[] {
+    if (this.#acknowledged === 0) return NO_TRACES;
     const newest = this.#newestTip(except);
-    if (!newest) return [];
+    if (!newest) return NO_TRACES;
     const chosen = [newest];
     for (const tip of this.tips.keys()) {
       if (chosen.length >= most) break;
@@ -170,6 +188,8 @@ export interface Unpaid {
   /** What was charged of each. */
   readonly charges: Map<Debit, NanoDollars>;
 }
+
+const NO_TRACES: readonly Trace[] = [];
 
 /** Sent with a command: in Redis each costs about a thirtieth of what the command does. */
 const MAX_WITNESSES = 2;
@@ -323,9 +343,10 @@ export class RedoLog {
 
   /** The request ended: returns what its hold was. */
   release(account: WatchedAccount, requestId: string): LiveHold | undefined {
-    const hold = account.holds.get(requestId);
+    const hold = account.liveHold(requestId);
+    if (!hold) return undefined;
     account.holds.delete(requestId);
-    if (hold) account.tips.delete(hold);
+    account.tips.delete(hold);
     return hold;
   }
 

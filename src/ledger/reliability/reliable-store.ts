@@ -1,4 +1,4 @@
-import { withTimeout } from '../../async/timeout.ts';
+import { andThen, type Answer, answerOf, isLater } from '../../async/answer.ts';
 import { RetryQueue } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
 import {
@@ -40,6 +40,7 @@ import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
 import { type AccountCommands, type CallResult, StoreCaller, StoreHealth } from './store-caller.ts';
 import { Postings } from './postings.ts';
+import { inTime, untilRepaired } from './repair-waits.ts';
 import { RollbackRepair } from './rollback-repair.ts';
 import { Replayer } from './replayer.ts';
 import { UnpaidCharges } from './unpaid-charges.ts';
@@ -60,8 +61,6 @@ export interface ReliableStoreOptions {
   readonly clock?: StoreClock;
 }
 
-/** How long a command waits until its account has what it lost. */
-const REPAIR_MS = 2000;
 /** Witnesses of an admit whose idempotency key may have been charged: a rollback in a burst of requests leaves the newest. */
 const MAX_ADMITS_PER_KEY = 16;
 /** The number of rollbacks after which an admit is refused. */
@@ -169,40 +168,15 @@ export class ReliableStore implements LedgerStore {
     await this.#listener.call(async () => this.#store.ready?.());
   }
 
-  async admit(command: Admit): Promise<AdmitResult> {
-    this.#start();
-    const failure = this.#outbox?.failure;
-    if (failure) throw new StoreUnavailableError('no', { cause: failure });
-    if (this.#deliveries.waiting >= MAX_WAITING) {
-      throw new StoreUnavailableError('no', { cause: new Error('too many charges wait to be posted') });
-    }
-    const account = this.#window.watch(command.account);
-    const most = command.idempotencyKey ? MAX_ADMITS_PER_KEY : 1;
-    try {
-      for (let tries = 0; tries < MAX_ROLLBACKS; tries++) {
-        await this.#untilWhole(account, command);
-        const { epoch: era } = account;
-        const traces = account.nextWitnesses({ most });
-        const { reply, isCurrent } = await this.#listener.callAccount(account, 'admit', command, { traces });
-        if (reply.code === 'no_account' && account.isKnown) {
-          throw this.#listener.markMissing(account, isCurrent);
-        }
-        if (reply.code === 'rolled_back') continue;
-        const isAdmitted = reply.code === 'ok' || reply.code === 'exists';
-        // It may have been judged before the rollback, after it, or during the repair.
-        if (isAdmitted && account.epoch !== era) throw await this.#undo(command);
-        if (isAdmitted) this.#hold(account, command, reply.hold);
-        return reply;
-      }
-      throw new StoreUnavailableError('no', {
-        cause: new Error('the account went back in time, and is being repaired'),
-      });
-    } catch (error) {
-      if (error instanceof StoreUnavailableError && error.applied === 'unknown') {
-        this.#postings.voidUncertain(command);
-      }
-      throw error;
-    }
+  /** Rejects, and never throws. */
+  admit(command: Admit): Answer<AdmitResult> {
+    const first = answerOf(() => {
+      this.#start();
+      this.#assertAdmitting();
+      return this.#admit(command);
+    });
+    const isFinal = !isLater(first) && first.code !== 'rolled_back';
+    return isFinal ? first : this.#untilAdmitted(command, first);
   }
 
   async extend(command: Extend): Promise<ExtendResult> {
@@ -211,18 +185,24 @@ export class ReliableStore implements LedgerStore {
     const first = await this.#extend(account, command);
     const live = account.holds.get(requestId);
     if (first.reply.code !== 'unknown' || !live || account.lost) return first.reply;
-    await this.#inTime(this.#redo.repairHold(account, live));
+    await inTime(this.#redo.repairHold(account, live));
     return (await this.#extend(account, command)).reply;
   }
 
-  settle(command: Settle): Promise<SettleResult> {
-    this.#start();
-    return this.#postings.settle(command);
+  /** Rejects, and never throws. */
+  settle(command: Settle): Answer<SettleResult> {
+    return answerOf(() => {
+      this.#start();
+      return this.#postings.settle(command);
+    });
   }
 
-  void(command: Void): Promise<VoidResult> {
-    this.#start();
-    return this.#postings.void(command);
+  /** Rejects, and never throws. */
+  void(command: Void): Answer<VoidResult> {
+    return answerOf(() => {
+      this.#start();
+      return this.#postings.void(command);
+    });
   }
 
   async grant(command: Grant): Promise<GrantResult> {
@@ -270,7 +250,7 @@ export class ReliableStore implements LedgerStore {
     let known = await revoke();
     if (!known && this.#window.hasMade(account, key)) {
       // It is lost: made again later, it would work.
-      await this.#inTime(this.#redo.repair(account, account.seq, era));
+      await inTime(this.#redo.repair(account, account.seq, era));
       known = await revoke();
     }
     if (this.#remembers && known) this.#redo.record(account, { type: 'revokeKey', key });
@@ -394,42 +374,74 @@ export class ReliableStore implements LedgerStore {
     return this.#listener.callAccount(account, name, { ...command, mustExist: false }, witnesses);
   }
 
-  /** Waits until an account that is being repaired has what it lost, for as long as an admit may take. */
-  async #untilWhole(account: WatchedAccount, { idempotencyKey }: Admit): Promise<void> {
-    // One of them may have been charged under this idempotency key.
-    const leftovers = idempotencyKey ? this.#postings.leftoversOf(account.id) : [];
-    if (leftovers.length === 0 && !account.unpaid && !this.#redo.isRepairing(account)) return;
-    try {
-      await withTimeout(
-        Promise.all([this.#redo.whole(account), Promise.allSettled(leftovers)]),
-        REPAIR_MS,
-        () => {
-          throw new StoreUnavailableError('no');
-        },
-      );
-    } catch (error) {
-      // Nothing was admitted, whatever became of that.
-      throw error instanceof StoreUnavailableError
-        ? new StoreUnavailableError('no', { cause: error })
-        : error;
+  #assertAdmitting(): void {
+    const failure = this.#outbox?.failure;
+    if (failure) throw new StoreUnavailableError('no', { cause: failure });
+    if (this.#deliveries.waiting >= MAX_WAITING) {
+      throw new StoreUnavailableError('no', { cause: new Error('too many charges wait to be posted') });
     }
   }
 
-  /** @throws {StoreUnavailableError} where a repair takes longer than a command may wait for it */
-  async #inTime(repair: Promise<void>): Promise<void> {
-    await withTimeout(repair, REPAIR_MS, () => {
-      throw new StoreUnavailableError('no', { cause: new Error('the account is being repaired') });
+  /** Admits again while the account goes back in time, and voids what may have been admitted without an answer. */
+  async #untilAdmitted(command: Admit, first: Answer<AdmitResult>): Promise<AdmitResult> {
+    try {
+      let reply = await first;
+      for (let tries = 1; tries < MAX_ROLLBACKS && reply.code === 'rolled_back'; tries++) {
+        reply = await this.#admit(command);
+      }
+      if (reply.code !== 'rolled_back') return reply;
+      throw new StoreUnavailableError('no', {
+        cause: new Error('the account went back in time, and is being repaired'),
+      });
+    } catch (error) {
+      if (error instanceof StoreUnavailableError && error.applied === 'unknown') {
+        this.#postings.voidUncertain(command);
+      }
+      throw error;
+    }
+  }
+
+  /** One try; its reply is `rolled_back` if the account has to be repaired first. */
+  #admit(command: Admit): Answer<AdmitResult> {
+    const account = this.#window.watch(command.account);
+    const wait = this.#untilWhole(account, command);
+    return wait ? wait.then(() => this.#sendAdmit(account, command)) : this.#sendAdmit(account, command);
+  }
+
+  #sendAdmit(account: WatchedAccount, command: Admit): Answer<AdmitResult> {
+    const { epoch } = account;
+    const most = command.idempotencyKey ? MAX_ADMITS_PER_KEY : 1;
+    const traces = account.nextWitnesses({ most });
+    const called = this.#listener.callAccount(account, 'admit', command, { traces });
+    return andThen(called, ({ reply, isCurrent }) => {
+      if (reply.code === 'no_account' && account.isKnown) {
+        throw this.#listener.markMissing(account, isCurrent);
+      }
+      if (reply.code !== 'ok' && reply.code !== 'exists') return reply;
+      // It may have been judged before the rollback, after it, or during the repair.
+      if (account.epoch !== epoch) return this.#undo(command);
+      this.#hold(account, command, reply.hold);
+      return reply;
     });
   }
 
-  async #undo({ account, requestId }: Admit): Promise<StoreUnavailableError> {
+  /** Waits until an account that is being repaired has what it lost, for as long as an admit may take; undefined if it has. */
+  #untilWhole(account: WatchedAccount, { idempotencyKey }: Admit): Promise<void> | undefined {
+    // One of them may have been charged under this idempotency key.
+    const leftovers = idempotencyKey ? this.#postings.leftoversOf(account.id) : [];
+    if (leftovers.length === 0 && !account.unpaid && !this.#redo.isRepairing(account)) return undefined;
+    return untilRepaired([this.#redo.whole(account), Promise.allSettled(leftovers)]);
+  }
+
+  /** Voids what was admitted, and throws. */
+  async #undo({ account, requestId }: Admit): Promise<never> {
     try {
       await this.#listener.call(() => this.#store.void({ account, requestId }));
-      return new StoreUnavailableError('no', { cause: new Error('the account went back in time') });
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
-      return new StoreUnavailableError('unknown', { cause: error });
+      throw new StoreUnavailableError('unknown', { cause: error });
     }
+    throw new StoreUnavailableError('no', { cause: new Error('the account went back in time') });
   }
 
   #hold(account: WatchedAccount, admit: Admit, hold: NanoDollars): void {

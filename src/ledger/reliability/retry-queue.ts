@@ -1,3 +1,4 @@
+import { type Answer, answerOf, isLater } from '../../async/answer.ts';
 import { backoff } from '../../async/backoff.ts';
 import { StoreUnavailableError } from '../contract/ledger-store.ts';
 
@@ -7,6 +8,14 @@ export interface RetryQueueOptions {
   readonly onGrowth: (waiting: number, oldestMs: number) => void;
   /** @default 5000 */
   readonly longestPauseMs?: number;
+}
+
+/** How a command is delivered. */
+export interface DeliveryOptions {
+  /** Time after which it is not tried again. */
+  readonly until?: number;
+  /** Called with why the first try failed, if it is to be repeated. */
+  readonly onWaiting?: ((error: Error) => void) | undefined;
 }
 
 /** Pauses between two rounds of which nothing was answered. */
@@ -45,34 +54,50 @@ export class RetryQueue {
   }
 
   /**
-   * Resolves with the answer.
+   * The answer: at once where the store has it at once.
    *
-   * @param options.until - time after which it is not tried again
-   * @param options.onWaiting - called with why the first try failed, if it is to be repeated
-   * @throws {StoreUnavailableError} once it is closed, or `until` has passed
+   * @returns rejects with a StoreUnavailableError once it is closed, or `until` has passed
    */
-  async deliver<T>(
+  deliver<T>(account: string, call: () => Answer<T>, options: DeliveryOptions = {}): Answer<T> {
+    if (this.#closed) return Promise.reject(new StoreUnavailableError('no'));
+    this.#count += 1;
+    if (this.#lanes.has(account)) return this.#wait(account, call, this.#count, this.#options.now(), options);
+    const first = answerOf(call);
+    return isLater(first) ? this.#repeat(account, call, first, options) : first;
+  }
+
+  /** Awaits the first try, and repeats it if the store did not answer. */
+  async #repeat<T>(
     account: string,
-    call: () => Promise<T>,
-    {
-      until = Infinity,
-      onWaiting,
-    }: { until?: number; onWaiting?: ((error: Error) => void) | undefined } = {},
+    call: () => Answer<T>,
+    first: Promise<T>,
+    options: DeliveryOptions,
   ): Promise<T> {
-    if (this.#closed) throw new StoreUnavailableError('no');
-    const parcel = { number: (this.#count += 1), since: this.#options.now(), until };
-    if (!this.#lanes.has(account)) {
-      try {
-        return await call();
-      } catch (error) {
-        if (!(error instanceof StoreUnavailableError) || this.#closed || this.#options.now() >= until)
-          throw error;
-        onWaiting?.(error);
-      }
+    const number = this.#count;
+    const since = this.#options.now();
+    const { until = Infinity, onWaiting } = options;
+    try {
+      return await first;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError) || this.#closed || this.#options.now() >= until)
+        throw error;
+      onWaiting?.(error);
     }
-    return new Promise<T>((resolve, reject) => {
-      const attempt = (): Promise<void> => call().then(resolve);
-      this.#keep(account, { ...parcel, attempt, reject });
+    return await this.#wait(account, call, number, since, options);
+  }
+
+  #wait<T>(
+    account: string,
+    call: () => Answer<T>,
+    number: number,
+    since: number,
+    { until = Infinity }: DeliveryOptions,
+  ): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const attempt = async (): Promise<void> => {
+        resolve(await call());
+      };
+      this.#keep(account, { number, since, until, attempt, reject });
     });
   }
 

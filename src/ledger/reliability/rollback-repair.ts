@@ -336,7 +336,7 @@ export class RollbackRepair {
     tell({ type: 'repair_refused', account: account.id, id, amount: formatUsd(amount), code });
   }
 
-  #deliver<T>(account: WatchedAccount, call: () => Promise<T>): Promise<T> {
+  async #deliver<T>(account: WatchedAccount, call: () => Promise<T>): Promise<T> {
     return this.#deliveries.deliver(account.id, call);
   }
 }

@@ -1,3 +1,4 @@
+import { type Answer, isLater } from '../../async/answer.ts';
 import type { LedgerEvent } from '../contract/events.ts';
 import type {
   CreateKey,
@@ -59,7 +60,7 @@ export interface AccountCommands {
 type AccountStore = {
   readonly [Name in keyof AccountCommands]: (
     command: AccountCommands[Name]['command'],
-  ) => Promise<AccountCommands[Name]['reply']>;
+  ) => Answer<AccountCommands[Name]['reply']>;
 };
 
 /** A reply, and what it says of the account's past. */
@@ -73,6 +74,17 @@ export interface CallResult<Reply> {
   readonly witnesses: readonly Trace[];
   /** Since it was sent, the account was not found to have lost anything, nor to be lost. */
   readonly isCurrent: boolean;
+}
+
+type AccountReply = AccountCommands[keyof AccountCommands]['reply'];
+
+/** A command that was sent, and how its account was then. */
+interface SentCommand {
+  readonly account: WatchedAccount;
+  readonly epoch: number;
+  readonly seq: bigint;
+  readonly traces: readonly Trace[];
+  readonly isRepair: boolean;
 }
 
 /** Sends commands, and learns from the answers how the store and its accounts are. */
@@ -100,7 +112,7 @@ export class StoreCaller {
    *
    * @param options.isRepair - what the reply says of a rollback is judged by the caller
    */
-  async callAccount<Name extends keyof AccountCommands>(
+  callAccount<Name extends keyof AccountCommands>(
     account: WatchedAccount,
     name: Name,
     command: AccountCommands[Name]['command'],
@@ -108,20 +120,41 @@ export class StoreCaller {
       traces = account.nextWitnesses(),
       isRepair = false,
     }: { readonly traces?: readonly Trace[]; readonly isRepair?: boolean } = {},
-  ): Promise<CallResult<AccountCommands[Name]['reply']>> {
-    const { epoch: era, seq } = account;
-    let reply: AccountCommands[Name]['reply'];
+  ): Answer<CallResult<AccountCommands[Name]['reply']>> {
+    const { epoch, seq } = account;
+    const sent = { account, epoch, seq, traces, isRepair };
+    let answer: Answer<AccountCommands[Name]['reply']>;
     try {
-      reply = await this.#store[name](
+      answer = this.#store[name](
         traces.length === 0 ? command : { ...command, witnesses: traces.map(witnessOf) },
       );
     } catch (error) {
       throw this.#failed(error);
     }
+    return isLater(answer) ? this.#awaitReply(answer, sent) : this.#replied(answer, sent);
+  }
+
+  async #awaitReply<Reply extends AccountReply>(
+    answer: Promise<Reply>,
+    sent: SentCommand,
+  ): Promise<CallResult<Reply>> {
+    let reply: Reply;
+    try {
+      reply = await answer;
+    } catch (error) {
+      throw this.#failed(error);
+    }
+    return this.#replied(reply, sent);
+  }
+
+  #replied<Reply extends AccountReply>(
+    reply: Reply,
+    { account, epoch, seq, traces, isRepair }: SentCommand,
+  ): CallResult<Reply> {
     this.#answered();
     this.#options.clock.sync(reply.now);
     const isMissing = reply.rolledBack === true || reply.code === 'rolled_back';
-    const isCurrent = era === account.epoch;
+    const isCurrent = epoch === account.epoch;
     const rolledBack = isMissing && isCurrent;
     const wentBack = !isMissing && isCurrent && reply.seq < seq;
     if (isCurrent) {
@@ -129,13 +162,14 @@ export class StoreCaller {
       // An account that has a key alone has no line in its journal.
       if (reply.seq > 0n || reply.code === 'ok') this.markPresent(account);
     }
-    const result = { reply, rolledBack, wentBack, witnesses: isMissing ? [] : traces, isCurrent };
+    const witnesses = isMissing ? [] : traces;
+    const result = { reply, rolledBack, wentBack, witnesses, isCurrent };
     if (!isRepair && (rolledBack || wentBack)) this.#options.onRollback(account, result);
     return result;
   }
 
   /** Sends a command, and learns from it whether the store answers. */
-  async call<Reply>(send: () => Promise<Reply>): Promise<Reply> {
+  async call<Reply>(send: () => Answer<Reply>): Promise<Reply> {
     let reply: Reply;
     try {
       reply = await send();

@@ -145,6 +145,8 @@ describe('the command', () => {
     ['a word that is nearly one', ['verfiy'], 'unknown command "verfiy"; did you mean verify?'],
     ['a family that is nearly one', ['credis'], 'unknown command "credis"; did you mean credits?'],
     ['a subcommand that is nearly one', ['keys', 'creat', 'acme'], 'did you mean keys create?'],
+    ['an old name of a command', ['audit', 'acme'], 'unknown command "audit"; did you mean verify?'],
+    ['an old name of a subcommand', ['credits', 'trim', 'acme'], 'did you mean credits compact?'],
     ['words that are nearly some', ['credit', 'balance'], 'did you mean credits balance?'],
     [
       'an option that is nearly one',
@@ -422,6 +424,20 @@ describe('keys', () => {
     expect(now.stdout.split('\n')[0]).not.toBe(before);
     const later = await on('keys', 'rotate', 'acme', 'k1', '--overlap', '3600');
     expect(later.stderr).toMatch(/the previous one works until 20\S+Z\n$/);
+  });
+
+  it('are found by their secret, which is not shown', async () => {
+    const [secret = ''] = (await on('keys', 'create', 'acme', '--id', 'k1')).stdout.split('\n');
+    const found = await on('keys', 'find', secret);
+    expect(found).toMatchObject({ code: 0, stderr: '' });
+    expect(found.stdout).toMatch(/^id +k1\naccount +acme\nstate +active\n/);
+    const json = await on('keys', 'find', secret, '--json');
+    expect(JSON.parse(json.stdout)).toMatchObject({ id: 'k1', account: 'acme', state: 'active' });
+    await on('keys', 'rotate', 'acme', 'k1');
+    const gone = await on('keys', 'find', secret);
+    expect(gone).toMatchObject({ code: 1, stdout: '' });
+    expect(gone.stderr).toContain('no key has this secret');
+    for (const { stdout, stderr } of [found, json, gone]) expect(stdout + stderr).not.toContain(secret);
   });
 
   it('are revoked for good', async () => {

@@ -10,7 +10,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { toHonoHandler } from '../../../src/hono.ts';
 import { describeRouter } from '../../contracts/index.ts';
 import { type Gateway, listen, type Mount, QUESTION, startGateway } from '../../helpers/gateway.ts';
-import { answerStream, beginStream, sleep, STREAM, text, USAGE_EVENT } from '../../helpers/provider.ts';
+import { answerStream, beginStream, STREAM, text, USAGE_EVENT } from '../../helpers/provider.ts';
 
 /** The handler at a path, after others. */
 function mount(path: string, ...before: MiddlewareHandler[]): Mount {
@@ -112,7 +112,7 @@ describe('the Hono handler', () => {
     const response = await gateway.post({ ...QUESTION, stream: true });
     await response.body?.cancel();
     expect((await settled).ending).toBe('client_gone');
-    await sleep(20);
+    await (await gateway.fetch('/models')).text();
     for (const log of logged) {
       expect(log).not.toHaveBeenCalled();
       log.mockRestore();

@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { setImmediate as turn } from 'node:timers/promises';
 
 import OpenAI from 'openai';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -10,7 +11,6 @@ import {
   answerStream,
   beginStream,
   DONE,
-  sleep,
   STREAM,
   text,
   USAGE_EVENT,
@@ -58,7 +58,7 @@ describe('the Web door', () => {
         async start(controller) {
           for (const byte of bytes) {
             controller.enqueue(Uint8Array.of(byte));
-            if (byte === 0x2c) await sleep(1);
+            if (byte === 0x2c) await turn();
           }
           controller.close();
         },
@@ -321,7 +321,7 @@ describe('the Web door', () => {
       const reader = response.body!.getReader();
       await reader.read();
       for (let i = 0; i < 5; i++) {
-        await sleep(1);
+        await turn();
         collect();
       }
       controller.abort(new Error('left'));
@@ -412,12 +412,17 @@ describe('the Web door', () => {
     });
 
     it('stops the provider when its reader leaves while it waits', async () => {
+      const piece = text('x'.repeat(65_536));
+      let sent = 0;
       gateway.provider.script = async (response) => {
         beginStream(response);
-        while (response.write(text('x'.repeat(65_536))) || !response.destroyed) await sleep(1);
+        while (!response.destroyed) {
+          sent += 65_536;
+          if (!response.write(piece)) await new Promise((resolve) => response.once('drain', resolve));
+        }
       };
       const response = await gateway.router.fetch(post(STREAMED));
-      await sleep(300);
+      await untilStill(gateway, () => sent);
       await response.body!.cancel();
       await gateway.provider.received[0]!.aborted;
     });

@@ -1,12 +1,13 @@
 import * as http from 'node:http';
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import type { WebHandler } from '../../../src/index.ts';
 import { type Gateway, listen, QUESTION, startGateway } from '../../helpers/gateway.ts';
-import { answerJson, beginStream, completionBody, sleep, text } from '../../helpers/provider.ts';
+import { answerJson, beginStream, completionBody, text } from '../../helpers/provider.ts';
 import { createWebServer } from '../../helpers/web-server.ts';
 
 const QUESTION_BYTES = new TextEncoder().encode(JSON.stringify(QUESTION));
@@ -21,7 +22,7 @@ describe('the signal of a request whose body was read', () => {
     const body = new ReadableStream<Uint8Array>(
       {
         pull: async (source) => {
-          await sleep(1);
+          await turn();
           const piece = pieces.shift();
           if (piece) {
             source.enqueue(piece);

@@ -13,8 +13,8 @@ import {
   StoreUnavailableError,
 } from '../../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
-import { type Gateway, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
-import { answerJson, beginStream, completionBody, DONE, event, sleep, text } from '../../helpers/provider.ts';
+import { type Gateway, PRICING, QUESTION, startGateway, untilStill } from '../../helpers/gateway.ts';
+import { answerJson, beginStream, completionBody, DONE, event, text } from '../../helpers/provider.ts';
 
 /** A memory store that tells when a larger hold is asked for, and answers that when it is let. */
 class WatchedStore extends MemoryStore {
@@ -257,8 +257,9 @@ describe('an adaptive hold', () => {
     await stream.send(1000);
     expect(await stream.receive(1000)).toBe(1000); // 60 % are passed, the hold is not
     await stream.send(25);
+    const { length } = stream.seen;
     const next = stream.receive(25);
-    expect(await Promise.race([next, sleep(50)])).toBeUndefined();
+    expect(await untilStill(gateway, () => stream.seen.length)).toBe(length);
     expect(await held()).toBe(3_214_000n);
     answerGrowth();
     expect(await next).toBe(25);
@@ -274,14 +275,18 @@ describe('an adaptive hold', () => {
     const asked = store.nextGrowth();
     await stream.send(1025);
     await asked;
-    // More than all buffers between the provider and us: 64 MB that are no text.
-    const sent = stream.write(`: ${'x'.repeat(64 * 1024 * 1024)}\n\n`);
-    expect(await Promise.race([sent, sleep(200)])).toBeUndefined();
+    // More than all buffers between the provider and us, and no text.
+    const megabyte = `: ${'x'.repeat(2 ** 20)}\n\n`;
+    let written = 0;
+    const writing = (async () => {
+      for (; written < 64; written++) await stream.write(megabyte);
+    })();
+    expect(await untilStill(gateway, () => written)).toBeLessThan(64);
     answerGrowth();
     await stream.receive(1025);
     stream.end(DONE);
     await stream.receive(1);
-    await sent;
+    await writing;
   });
 });
 

@@ -271,6 +271,10 @@ describe('init --from litellm', () => {
   });
 
   it('says which file can not be read', async () => {
+    const none = await run(['init', '--from', 'litellm', 'none.yaml'], { folder });
+    expect(none.stderr).toContain("FILE: can't read none.yaml: ENOENT");
+    const noKeys = await run(['init', '--from', 'litellm', 'config.yaml', '--keys', 'none.json'], { folder });
+    expect(noKeys.stderr).toContain("--keys: can't read none.json: ENOENT");
     writeFileSync(join(folder, 'broken.yaml'), 'model_list: [');
     const broken = await run(['init', '--from', 'litellm', 'broken.yaml'], { folder });
     expect(broken.stderr).toContain('broken.yaml: invalid YAML');

@@ -1,5 +1,5 @@
 import OpenAI from 'openai';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import {
   chunk,
@@ -16,7 +16,6 @@ import {
   sequence,
   stream,
 } from '../../../src/testing.ts';
-import { sleep } from '../../helpers/provider.ts';
 import {
   ANSWER,
   FALLBACK_CHARGE,
@@ -306,12 +305,12 @@ it('S15 Primary flaps: served by the fallback while it is down, by the primary o
   expect(two.asked()).toEqual([3, 6]);
 
   // One request finds out that it is still down, and is served all the same.
-  await sleep(coolDownLeft());
+  letCoolDown();
   for (let i = 0; i < 4; i++) expectAnswer(await two.hear(), 'fallback');
   expect(two.asked()).toEqual([4, 10]);
 
   two.primary.answer(WELL);
-  await sleep(coolDownLeft());
+  letCoolDown();
   for (let i = 0; i < 10; i++) expectAnswer(await two.hear(), 'primary');
   expect(two.asked()).toEqual([14, 10]);
   expect(two.changes.at(-1)).toMatchObject({ type: 'target_recovered', provider: 'primary' });
@@ -334,8 +333,9 @@ it('S16 Fail-over accounting: the answer names the fallback, and only that is pa
 });
 
 /** Until a target that was set aside may be asked again, by what was told of it last. */
-function coolDownLeft(): number {
+function letCoolDown(): void {
   const change = two.changes.at(-1);
   if (change?.retryAt === undefined) throw new Error('nothing is set aside');
-  return change.retryAt - Date.now() + 5;
+  vi.setSystemTime(change.retryAt);
+  onTestFinished(() => void vi.useRealTimers());
 }

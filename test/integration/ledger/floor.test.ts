@@ -89,7 +89,7 @@ describe.each([
     await store.close();
   });
 
-  const admit = (n: number, want: bigint, more?: Partial<Admit>): Promise<AdmitResult> =>
+  const admit = async (n: number, want: bigint, more?: Partial<Admit>): Promise<AdmitResult> =>
     store.admit({
       account: 'acme',
       key: 'k1',
@@ -102,7 +102,7 @@ describe.each([
       notAfter: Infinity,
       ...more,
     });
-  const settle = (n: number, amount: bigint, more?: Partial<Settle>): Promise<SettleResult> =>
+  const settle = async (n: number, amount: bigint, more?: Partial<Settle>): Promise<SettleResult> =>
     store.settle({
       account: 'acme',
       requestId: requestId(n),

@@ -199,7 +199,7 @@ describe('a hold', () => {
       await (await gateway.post(STREAM)).text();
       expect(await settled).toMatchObject({ charged: '0.002709' });
     };
-    // The first of all has to send the scripts.
+    // The first of all has to send the scripts, and to load the functions.
     await stream();
     const monitor = await admin.monitor();
     onTestFinished(() => monitor.disconnect());
@@ -211,7 +211,7 @@ describe('a hold', () => {
     // An admit, an extension, a settlement.
     await expect
       .poll(() => commands.map((command) => command.toLowerCase()))
-      .toEqual(['evalsha', 'evalsha', 'evalsha']);
+      .toEqual(['fcall', 'fcall', 'fcall']);
     const keys = await admin.keys('*');
     const lifetimes = await Promise.all(keys.map((key) => admin.ttl(key)));
     expect(lifetimes.filter((ttl) => ttl !== -1)).toEqual([]);
@@ -268,7 +268,7 @@ class AwayStore extends MemoryStore {
     return super.createKey({ ...key, limits: { budget: { amount: 3_200_000n, per: 'day' } } });
   }
 
-  override async settle(command: Parameters<LedgerStore['settle']>[0]): ReturnType<LedgerStore['settle']> {
+  override settle(command: Parameters<LedgerStore['settle']>[0]): ReturnType<LedgerStore['settle']> {
     if (!this.isAway) return super.settle(command);
     this.refused += 1;
     throw new StoreUnavailableError('no');

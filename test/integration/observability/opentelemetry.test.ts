@@ -360,7 +360,9 @@ class LateStore extends MemoryStore {
   readonly settling = Promise.withResolvers<void>();
   readonly go = Promise.withResolvers<void>();
 
-  override async settle(...given: Parameters<MemoryStore['settle']>): ReturnType<MemoryStore['settle']> {
+  override async settle(
+    ...given: Parameters<MemoryStore['settle']>
+  ): Promise<Awaited<ReturnType<MemoryStore['settle']>>> {
     this.settling.resolve();
     await this.go.promise;
     return super.settle(...given);

@@ -2,7 +2,7 @@ import { mkdirSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { Redis } from 'ioredis';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { LedgerStore } from '../../../src/ledger/contract/ledger-store.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
@@ -34,39 +34,37 @@ function openStore(url: string, timeoutMs?: number): RedisStore {
 const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always'];
 const aware = { name: 'StoreUnavailableError', applied: 'no' };
 
-/** What each of the commands that move money came to, and the longest of them took, in ms. */
-async function tryAll(store: LedgerStore): Promise<{ outcomes: unknown[]; tookMs: number }> {
-  const began = performance.now();
-  const outcomes = await Promise.all(
+/** What each of the commands that move money came to. */
+async function tryAll(store: LedgerStore): Promise<unknown[]> {
+  return Promise.all(
     [
       store.admit(admission(2, 10n)),
       store.settle(settlement(1, 12n)),
       store.void({ account: 'acme', requestId: requestId(3) }),
       store.grant({ account: 'acme', id: 'g2', amount: 1n }),
-    ].map((command) => command.catch((error: unknown) => error)),
+    ].map((command) => Promise.resolve<unknown>(command).catch((error: unknown) => error)),
   );
-  return { outcomes, tookMs: performance.now() - began };
 }
 
-/** Asks until the account answers, and says how long that took, in ms. */
-async function timeUntilServed(store: LedgerStore): Promise<number> {
-  const began = performance.now();
+/** Asks until the account answers. */
+async function untilServed(store: LedgerStore): Promise<void> {
   await expect
     .poll(() => store.balance('acme').catch(() => undefined), { interval: 10, timeout: 10_000 })
     .toBeDefined();
-  return performance.now() - began;
 }
 
 describe('a Redis that', () => {
   it('is away: every command is refused at once, and none is applied later', async () => {
     const { server, store } = await openAll(['--appendonly', 'yes', '--appendfsync', 'always']);
+    // Would wait for longer than the test may take.
+    const patient = openStore(server.url, 600_000);
+    await patient.balance('acme');
     server.freeze();
     const frozen = await store.admit(admission(4, 10n)).catch((error: unknown) => error);
     expect(frozen).toMatchObject({ name: 'StoreUnavailableError', applied: 'unknown' });
     await server.restart();
     await server.kill();
-    await expect.poll(async () => (await tryAll(store)).outcomes).toMatchObject([aware, aware, aware, aware]);
-    expect((await tryAll(store)).tookMs).toBeLessThan(500);
+    await expect.poll(() => tryAll(patient)).toMatchObject([aware, aware, aware, aware]);
   });
 
   it('goes silent without closing a connection is connected to anew', { timeout: 20_000 }, async () => {
@@ -77,7 +75,7 @@ describe('a Redis that', () => {
     await store.balance('acme');
     relay.silence();
     await expect(store.admit(admission(5, 1n))).rejects.toMatchObject({ applied: 'unknown' });
-    expect(await timeUntilServed(store)).toBeLessThan(8000);
+    await untilServed(store);
   });
 
   it('pauses: admits are given up in time, and leave no ghost of a hold', async () => {
@@ -85,26 +83,28 @@ describe('a Redis that', () => {
     const impatient = openStore(server.url, 250);
     const { now } = await impatient.grant({ account: 'acme', id: 'g1', amount: 100n });
     await redis.call('CLIENT', 'PAUSE', '600', 'ALL');
-    const began = performance.now();
+    const pinged = vi.fn<() => void>();
+    const ping = redis.ping().then(() => pinged());
     const late = impatient.admit({ ...admission(2, 10n), notAfter: now + 250 });
     await expect(late).rejects.toMatchObject({ name: 'StoreUnavailableError' });
-    expect(performance.now() - began).toBeLessThan(450);
+    expect(pinged).not.toHaveBeenCalled();
+    await ping;
     expect(await store.balance('acme')).toMatchObject({ available: 70n, held: 30n });
   });
 
   it('became a replica refuses, and is served once it is a primary again', async () => {
     const { redis, store } = await openAll();
     await redis.replicaof('127.0.0.1', '1');
-    expect((await tryAll(store)).outcomes).toMatchObject([aware, aware, aware, aware]);
+    expect(await tryAll(store)).toMatchObject([aware, aware, aware, aware]);
     await redis.replicaof('NO', 'ONE');
-    expect(await timeUntilServed(store)).toBeLessThan(2000);
+    await untilServed(store);
     expect(await store.settle(settlement(1, 12n))).toMatchObject({ code: 'ok', charged: 12n });
   });
 
   it('is a replica without its primary refuses', async () => {
     const { redis, store } = await openAll(['--replica-serve-stale-data', 'no']);
     await redis.replicaof('127.0.0.1', '1');
-    expect((await tryAll(store)).outcomes).toMatchObject([aware, aware, aware, aware]);
+    expect(await tryAll(store)).toMatchObject([aware, aware, aware, aware]);
   });
 
   it('loads its file after a restart refuses till it has, and has lost nothing', async () => {
@@ -171,7 +171,7 @@ describe('a Redis that', () => {
   it('has too few replicas to write to refuses', async () => {
     const { redis, store } = await openAll();
     await redis.config('SET', 'min-replicas-to-write', '1');
-    const { outcomes } = await tryAll(store);
+    const outcomes = await tryAll(store);
     expect(outcomes).toMatchObject([aware, aware, aware, aware]);
     expect(outcomes).toMatchObject(
       Array.from({ length: 4 }, () => ({ cause: { message: expect.stringMatching(/^NOREPLICAS/) } })),
@@ -185,7 +185,7 @@ describe('a Redis that', () => {
     mkdirSync(join(server.directory, 'dump.rdb'));
     await redis.bgsave();
     await expect.poll(() => redis.info('persistence')).toContain('rdb_last_bgsave_status:err');
-    const { outcomes } = await tryAll(store);
+    const outcomes = await tryAll(store);
     expect(outcomes).toMatchObject(
       Array.from({ length: 4 }, () => ({ ...aware, cause: { message: expect.stringMatching(/^MISCONF/) } })),
     );
@@ -206,7 +206,7 @@ describe('a Redis that', () => {
       }
       const before = await store.snapshot('acme');
       await server.restart();
-      await timeUntilServed(store);
+      await untilServed(store);
       expect(await store.snapshot('acme')).toEqual(before);
       expect(await store.settle(settlement(1, 12n))).toMatchObject({ code: 'duplicate', charged: 12n });
     },
@@ -238,7 +238,7 @@ describe('a cluster that', () => {
       .poll(() => store.admit(admission(1, 10n)).catch((error: unknown) => error), { timeout: 5000 })
       .toMatchObject({ ...aware, cause: { message: expect.stringContaining('CLUSTERDOWN') } });
     await first!.redis.call('CLUSTER', 'ADDSLOTS', 0);
-    expect(await timeUntilServed(store)).toBeLessThan(5000);
+    await untilServed(store);
     expect(await store.admit(admission(2, 10n))).toMatchObject({ code: 'ok', available: 90n });
   });
 });

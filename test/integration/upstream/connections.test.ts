@@ -96,7 +96,7 @@ describe('tls', () => {
     expect(strict.clients).toEqual(['test']);
     await gateway.close();
     await startWith({ baseURL: strict.baseURL, tls: { ca } });
-    const text = await expectUnreachable(/certificate required|ECONNRESET|socket/);
+    const text = await expectUnreachable(/certificate required|ECONNRESET|socket|closed/);
     expect(text).not.toContain(ca.split('\n')[1]);
     await strict.close();
   });

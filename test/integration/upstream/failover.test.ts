@@ -40,6 +40,12 @@ afterEach(async () => {
   for (const provider of others) await provider.close();
 });
 
+/** Moves the clock that cool-downs are measured by. */
+function letPass(ms: number): void {
+  vi.setSystemTime(Date.now() + ms);
+  onTestFinished(() => void vi.useRealTimers());
+}
+
 /** A gateway with one model at two providers, the second of which costs twice as much. */
 async function start(
   options: Partial<ChatCompletionsRouterOptions> = {},
@@ -483,7 +489,7 @@ describe('a target that keeps failing', () => {
     first.script = BUSY;
     for (let i = 0; i < 2; i++) await post();
     first.script = OK;
-    await sleep(60);
+    letPass(60);
     await post();
     expect(first.received).toHaveLength(3);
     expect(changes.map(({ type }) => type)).toEqual(['target_ejected', 'target_recovered']);
@@ -499,7 +505,7 @@ describe('a target that keeps failing', () => {
       await othersServed;
       return OK(response, request);
     };
-    await sleep(60);
+    letPass(60);
     let served = 0;
     await Promise.all(Array.from({ length: 3 }, () => post().then(() => ++served === 2 && tell())));
     expect(first.received).toHaveLength(2);
@@ -592,10 +598,16 @@ describe('the order in which targets are tried', () => {
 
   it('is by speed: the slow one is asked once', async () => {
     const first = await start({}, { strategy: 'fastest' });
-    first.script = async (response, request) => {
-      await sleep(150);
-      return OK(response, request);
-    };
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const takes =
+      (ms: number): Script =>
+      (response, request) => {
+        vi.advanceTimersByTime(ms);
+        return OK(response, request);
+      };
+    first.script = takes(150);
+    second.script = takes(1);
     const [slow, fast] = await served(12);
     expect(slow).toBe(1);
     expect(fast).toBe(11);

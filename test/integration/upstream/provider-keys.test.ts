@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { resolveProvider } from '../../../src/catalog/resolve-provider.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
@@ -306,6 +306,8 @@ describe('a provider with several keys', () => {
   });
 
   it('shows no 429 while a key is free that was limited when the request began', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => void vi.useRealTimers());
     await gateway.close();
     await start({ retries: false });
     const limitMs = 200;
@@ -313,7 +315,8 @@ describe('a provider with several keys', () => {
     expect((await gateway.post(QUESTION)).status).toBe(200);
     refusals.clear();
     const late: Script = (response, request) => {
-      setTimeout(() => hasty({ 'retry-after': '30' })(response, request), 2 * limitMs);
+      vi.advanceTimersByTime(2 * limitMs);
+      return hasty({ 'retry-after': '30' })(response, request);
     };
     for (const secret of ['sk-second-secret', 'sk-third-secret']) refusals.set(secret, late);
     expect((await gateway.post(QUESTION)).status).toBe(200);

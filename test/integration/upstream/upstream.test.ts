@@ -37,8 +37,9 @@ describe('connections to a provider', () => {
       response.end(STREAM.join(''));
     };
     for (let i = 0; i < 5; i++) {
+      const settled = gateway.nextSettled();
       for await (const _ of await gateway.client.chat.completions.create({ ...QUESTION, stream: true }));
-      await sleep(20);
+      await settled;
     }
     expect(gateway.provider.connections()).toBe(1);
   });

@@ -48,8 +48,13 @@ function setUp(isReadToEnd = false) {
   });
   const active = new ActiveRequest('req_1', undefined);
   const progress = new RequestProgress(
-    { firstTarget: FIRST, owner: 'acct key', startedAt: performance.now() },
-    { running, detachedReads, isReadToEnd: () => isReadToEnd },
+    {
+      firstTarget: FIRST,
+      owner: 'acct key',
+      startedAt: performance.now(),
+      isReadToEnd: () => isReadToEnd,
+    },
+    { running, detachedReads },
     active,
   );
   return { progress, running, active, report: breakers.of(FIRST).startAttempt(Date.now(), 'acct'), breakers };

@@ -43,7 +43,7 @@ describe('a store made reliable, that rolls back', () => {
     const { primary, store } = await openAccount(10n, { outbox: files });
     await store.admit(admission(1, 5n));
     primary.fault = 'refuse';
-    void store.settle(settlement(1, 60n)).catch(() => {});
+    void Promise.resolve(store.settle(settlement(1, 60n))).catch(() => {});
     await pass(100);
     await store.close();
     primary.fault = undefined;
@@ -51,7 +51,7 @@ describe('a store made reliable, that rolls back', () => {
     await next.store.balance('acme');
     await pass(1000);
     primary.sent.length = 0;
-    await next.store.admit(admission(2, 5n)).catch(() => {});
+    await Promise.resolve(next.store.admit(admission(2, 5n))).catch(() => {});
     await pass(60_000);
     expect(next.events.map(({ type }) => type)).toEqual(['write_off']);
   });
@@ -84,7 +84,7 @@ describe('a store made reliable, that rolls back', () => {
     await primary.rollBackTo(copied);
     const settle = primary.settle.bind(primary);
     primary.settle = () => Promise.reject(new StoreUnavailableError('no'));
-    void store.admit(admission(3, 1n)).catch(() => {});
+    void Promise.resolve(store.admit(admission(3, 1n))).catch(() => {});
     await pass(1000);
     await primary.rollBackTo(0);
     await expect(store.balance('acme')).rejects.toMatchObject({ code: 'account_lost' });
@@ -116,7 +116,7 @@ describe('a store made reliable, that rolls back', () => {
     for (let n = 1; n <= 200; n++) await store.settle(settlement(n, 5n));
     await primary.rollBackTo(copied);
     await primary.settle(settlement(900, 1000n));
-    void store.admit(admission(901, 1n)).catch(() => {});
+    void Promise.resolve(store.admit(admission(901, 1n))).catch(() => {});
     await pass(1000);
     primary.sent.length = 0;
     expect(await store.admit(admission(902, 1n))).toMatchObject({ code: 'no_funds' });

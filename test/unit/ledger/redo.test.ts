@@ -461,7 +461,7 @@ describe('a store made reliable', () => {
         await store.settle(settlement(1, 5n));
         await failOver(primary, copied);
         primary.settle = () => Promise.reject(new StoreUnavailableError('no'));
-        const refused = store.admit(admission(2, 50n)).catch((error: unknown) => error);
+        const refused = Promise.resolve(store.admit(admission(2, 50n))).catch((error: unknown) => error);
         await pass(3000);
         expect(await refused).toMatchObject({ name: 'StoreUnavailableError', applied: 'no' });
       });

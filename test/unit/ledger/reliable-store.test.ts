@@ -155,7 +155,7 @@ describe('a store made reliable', () => {
       const held = [1, 2, 3, 4, 5];
       for (const n of held) await store.admit(admission(n, 10n));
       primary.fault = 'refuse';
-      const settled = held.map((n) => store.settle(settlement(n, BigInt(n))));
+      const settled = held.map(async (n) => store.settle(settlement(n, BigInt(n))));
       await pass(60_000);
       primary.fault = 'lose the answer';
       await pass(10_000);
@@ -171,7 +171,9 @@ describe('a store made reliable', () => {
       const { primary, store } = await openAccount(1_000_000n);
       primary.fault = 'refuse';
       for (let n = 0; n < 1000; n++) {
-        store.settle({ ...settlement(n, 1n), account: n % 2 ? 'acme' : `other${n}` }).catch(() => {});
+        Promise.resolve(store.settle({ ...settlement(n, 1n), account: n % 2 ? 'acme' : `other${n}` })).catch(
+          () => {},
+        );
       }
       await settled();
       primary.sent.length = 0;
@@ -188,7 +190,7 @@ describe('a store made reliable', () => {
           ? Promise.reject(new StoreUnavailableError('unknown'))
           : settle(command);
       await store.grant({ account: 'other', id: 'opening', amount: 10n });
-      store.settle(settlement(1, 1n)).catch(() => {});
+      Promise.resolve(store.settle(settlement(1, 1n))).catch(() => {});
       await pass(1000);
       const other = store.settle({ ...settlement(2, 2n), account: 'other' });
       const same = store.settle(settlement(3, 3n));
@@ -217,7 +219,7 @@ describe('a store made reliable', () => {
       const { primary, store, events } = await openAccount(100_000n);
       for (let n = 0; n < 1000; n++) {
         primary.fault = n % 2 === 0 ? 'refuse' : undefined;
-        await store.admit(admission(n, 1n)).catch(() => {});
+        await Promise.resolve(store.admit(admission(n, 1n))).catch(() => {});
         await pass(10);
       }
       primary.fault = undefined;
@@ -229,7 +231,7 @@ describe('a store made reliable', () => {
       const { primary, store, events } = await openAccount(100_000n);
       primary.fault = 'refuse';
       for (let n = 0; n < 450; n++) {
-        store.settle(settlement(n, 1n)).catch(() => {});
+        Promise.resolve(store.settle(settlement(n, 1n))).catch(() => {});
         await pass(10);
       }
       const growth = events.filter(({ type }) => type === 'outbox_growth');
@@ -290,7 +292,7 @@ describe('a store made reliable', () => {
     it('gives up what waits when it is closed', async () => {
       const { primary, store } = await openAccount(1000n);
       primary.fault = 'refuse';
-      const settled = store.settle(settlement(1, 1n)).catch((error: unknown) => error);
+      const settled = Promise.resolve(store.settle(settlement(1, 1n))).catch((error: unknown) => error);
       await pass(100);
       await store.close();
       expect(await settled).toBeInstanceOf(StoreUnavailableError);

@@ -45,7 +45,7 @@ const KEYS_SCRIPT = 'litellm-keys.sh';
  */
 export async function convertLiteLLM(options: ConvertOptions): Promise<Converted> {
   const { folder, env, file, keysFile, store = 'sqlite:./credits.db', isJson, force } = options;
-  const config = await parse(file);
+  const config = await parse(file, 'FILE');
   if (!isRecord(config)) throw new Error(`${file}: must contain a mapping with model_list`);
   const notes = new Notes();
   const settings = readSettings(config, notes);
@@ -72,7 +72,7 @@ export async function convertLiteLLM(options: ConvertOptions): Promise<Converted
   const keys =
     keysFile === undefined
       ? undefined
-      : convertKeys(await parse(keysFile), { now: new Date(), envFile }, notes);
+      : convertKeys(await parse(keysFile, '--keys'), { now: new Date(), envFile }, notes);
   if (keys) files.set(KEYS_SCRIPT, keys.script);
   writeFiles(folder, files, force);
   const counts = [
@@ -89,9 +89,14 @@ export async function convertLiteLLM(options: ConvertOptions): Promise<Converted
   };
 }
 
-/** @throws {Error} naming the file, or the package that is needed */
-async function parse(file: string): Promise<unknown> {
-  const source = readFileSync(file, 'utf8');
+/** @throws {Error} naming the argument and the file, or the package that is needed */
+async function parse(file: string, argument: string): Promise<unknown> {
+  let source: string;
+  try {
+    source = readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new Error(`${argument}: can't read ${file}`, { cause });
+  }
   if (file.endsWith('.json')) {
     try {
       return JSON.parse(source);

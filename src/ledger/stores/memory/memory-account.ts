@@ -12,7 +12,7 @@ import { DueQueue, isBefore, type Queued } from './due-queue.ts';
 import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
 import { keyState } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
-import { addCounts } from '../../engine/usage-counters.ts';
+import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 
 /** Minimum of journal lines in memory. At a tenth more, the oldest are compacted. */
 const MIN_JOURNAL_LINES = 50_000;
@@ -32,7 +32,7 @@ export class MemoryAccount implements AccountRows {
   #lots: readonly LotRow[] = [];
   #journal: JournalLine[] = [];
   /** "day key model" -> row. */
-  readonly #usage = new Map<string, UsageRow>();
+  readonly #usage = new Map<string, Mutable<UsageRow>>();
   #usageCompacted = 0n;
   readonly #compacted = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
 
@@ -145,11 +145,12 @@ export class MemoryAccount implements AccountRows {
   count(usage: UsageRow): void {
     const id = `${usage.day} ${usage.key} ${usage.model}`;
     const row = this.#usage.get(id);
-    this.#usage.set(id, row ? { ...row, ...addCounts(row, usage) } : usage);
+    if (row) addCounts(row, usage);
+    else this.#usage.set(id, { ...usage });
   }
 
   usage(fromDay: string, toDay: string): UsageRow[] {
-    return [...this.#usage.values()].filter(({ day }) => day >= fromDay && day <= toDay);
+    return this.#usageRows().filter(({ day }) => day >= fromDay && day <= toDay);
   }
 
   compactUsage(beforeDay: string): void {
@@ -168,9 +169,14 @@ export class MemoryAccount implements AccountRows {
       lots: this.#lots.map(lotState),
       keys: Array.from(this.#keys.values(), (key) => keyState(account, key)),
       compacted: { ...this.#compacted },
-      usage: [...this.#usage.values()],
+      usage: this.#usageRows(),
       usageCompacted: this.#usageCompacted,
     };
+  }
+
+  /** Copies: the rows go on counting. */
+  #usageRows(): UsageRow[] {
+    return Array.from(this.#usage.values(), (row) => ({ ...row }));
   }
 
   /** Number of lines at or before `seq`; positions have no gaps. */

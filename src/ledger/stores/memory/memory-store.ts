@@ -1,3 +1,4 @@
+import type { Answer } from '../../../async/answer.ts';
 import { admit, extend, reap, release, settle } from '../../engine/account-engine.ts';
 import { balanceOf, requestRecord, replyMeta } from '../../engine/account-rows.ts';
 import { type ClockSteps, clockSteps, type ClockReading } from '../../engine/clock-steps.ts';
@@ -100,24 +101,24 @@ export class MemoryStore implements LedgerStore {
     this.#clockSteps = clockSteps(now, elapsed);
   }
 
-  async admit(command: Admit): Promise<AdmitResult> {
+  admit(command: Admit): Answer<AdmitResult> {
     checkAdmit(command);
     const now = this.#leaseNow();
     return admit(this.#accounts.get(command.account), command, now);
   }
 
-  async extend(command: Extend): Promise<ExtendResult> {
+  extend(command: Extend): Answer<ExtendResult> {
     checkExtend(command);
     const now = this.#leaseNow();
     return extend(this.#accounts.get(command.account), command, now);
   }
 
-  async settle(command: Settle): Promise<SettleResult> {
+  settle(command: Settle): Answer<SettleResult> {
     checkSettle(command);
     return settle(this.#accounts.get(command.account), command, this.#now());
   }
 
-  async void(command: Void): Promise<VoidResult> {
+  void(command: Void): Answer<VoidResult> {
     checkVoid(command);
     return release(this.#accounts.get(command.account), command, this.#now());
   }

@@ -11,6 +11,8 @@ export interface RedisClient {
     readonly host?: string | undefined;
     readonly port?: number | undefined;
   };
+  /** Its socket, while it has one. */
+  readonly stream?: { cork(): void; uncork(): void } | undefined;
   connect(): Promise<unknown>;
   disconnect(): void;
   on(event: string, listener: (...about: unknown[]) => void): unknown;

@@ -1,9 +1,10 @@
-import { setTimeout as pause } from 'node:timers/promises';
-
 import { withTimeout } from '../../../async/timeout.ts';
 import { StoreUnavailableError } from '../../contract/ledger-store.ts';
+import { because, type Call, Calls } from './redis-calls.ts';
 import type { RedisClient } from './redis-client.ts';
 import { readServerFacts, type ServerFacts } from './redis-requirements.ts';
+import { TurnWrites } from './turn-writes.ts';
+import { Waits } from './waits.ts';
 import type { Send } from './lua/define-script.ts';
 
 /** A server that accepts writes; `facts` is undefined while it doesn't answer. */
@@ -31,8 +32,6 @@ export class RedisConnection {
   /** Identities of the primaries at the last check. */
   #identities: ReadonlySet<string> = new Set();
   #judgedAt = -Infinity;
-  /** Why our own client has no connection. */
-  #failure: unknown;
   /** The client's first connection, while commands wait for it. */
   #connecting: Promise<void> | undefined;
   #stopWaiting: (() => void) | undefined;
@@ -40,8 +39,8 @@ export class RedisConnection {
   #isJudged = false;
   #fault: Error | undefined;
   #faultFoundAt = 0;
-  #running = 0;
-  #whenIdle: (() => void) | undefined;
+  readonly #calls = new Calls();
+  readonly #turn = new TurnWrites();
   #closed = false;
   /** When our last own client ended, by `performance.now()`. */
   #endedAt = -Infinity;
@@ -69,15 +68,24 @@ export class RedisConnection {
     return this.#client?.status === 'ready';
   }
 
-  /** Commands that are each sent within this time: see `send`. */
+  /**
+   * Sends commands, each once there is a connection; resolves with the reply in time, or throws StoreUnavailableError.
+   *
+   * The commands of one turn of the event loop leave in one write.
+   */
   sender(timeoutMs: number): Send {
-    return this.send.bind(this, timeoutMs);
-  }
-
-  /** Sends a command once there is a connection; resolves with the reply in time, or throws StoreUnavailableError. */
-  send(timeoutMs: number, command: string, ...args: readonly string[]): Promise<unknown> {
-    const call: Call = { mayBeApplied: false, refusal: undefined, isOver: false };
-    return this.#inTime(this.#send(call, command, args), timeoutMs, call);
+    const waits = new Waits(timeoutMs);
+    return (command, ...args) =>
+      this.#calls.run(waits, (call) => {
+        if (this.#isUsable()) {
+          this.#judgeNowAndThen();
+          this.#send(call, command, args);
+        } else {
+          this.#becomeUsable()
+            .then(() => this.#send(call, command, args))
+            .catch((error: unknown) => call.fail(error));
+        }
+      });
   }
 
   /** Resolves when every primary is there and may keep money. @throws StoreUnavailableError, or what must be changed */
@@ -88,14 +96,38 @@ export class RedisConnection {
     });
     const fault = primaries.find(({ facts }) => facts?.fault !== undefined)?.facts?.fault;
     if (fault !== undefined) throw new Error(fault);
-    if (primaries.some(({ facts }) => !facts)) throw new StoreUnavailableError('no', because(this.#failure));
+    if (primaries.some(({ facts }) => !facts))
+      throw new StoreUnavailableError('no', because(this.#calls.failure));
   }
 
   /** Asks every primary what it is, once there is a connection; in time, or throws StoreUnavailableError. */
   primaries(timeoutMs: number): Promise<readonly Primary[]> {
-    const call: Call = { mayBeApplied: false, refusal: undefined, isOver: false };
-    const asked = this.#becomeUsable().then(() => this.#askPrimaries());
-    return this.#inTime(asked, timeoutMs, call);
+    return this.#calls.run(new Waits(timeoutMs), (call) => {
+      this.#becomeUsable()
+        .then(() => this.#askPrimaries())
+        .then((primaries) => call.succeed(primaries))
+        .catch((error: unknown) => call.fail(error));
+    });
+  }
+
+  /** Sends a command without keys to every primary; resolves when each has carried it out, now or before. */
+  tellPrimaries(timeoutMs: number, command: string, ...args: readonly string[]): Promise<void> {
+    return this.#calls.run(new Waits(timeoutMs), (call) => {
+      call.mayBeApplied = true;
+      Promise.all(
+        this.#primaryClients().map(async (client) => {
+          await client
+            .createBuiltinCommand(command)
+            .string.call(client, ...args)
+            .catch((error: unknown) => {
+              if (!matches(/already exists/, error)) throw error;
+            });
+        }),
+      ).then(
+        () => call.succeed(),
+        (error: unknown) => call.fail(error),
+      );
+    });
   }
 
   /** Fails commands that wait for a connection, awaits those that were sent, and closes the client if it is our own. */
@@ -103,7 +135,7 @@ export class RedisConnection {
     if (this.#closed) return;
     this.#closed = true;
     this.#stopWaiting?.();
-    if (this.#running > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    await this.#calls.idle();
     const client = this.#isOurs ? await this.#opening?.catch(() => undefined) : this.#client;
     for (const [event, listener] of this.#listeners) client?.off(event, listener);
     if (this.#isOurs) client?.disconnect();
@@ -127,7 +159,7 @@ export class RedisConnection {
   };
   /** Another connection may be to another server. */
   readonly #judgeAgain = (): void => {
-    this.#failure = undefined;
+    this.#calls.failure = undefined;
     if (this.#isJudged) this.#judge().catch(() => {});
   };
   readonly #listeners: readonly (readonly [event: string, listener: () => void])[] = [
@@ -142,51 +174,36 @@ export class RedisConnection {
     this.#client = client;
     for (const [event, listener] of this.#listeners) client.on(event, listener);
     // Not on the app's client: our listener would hide that it has no error listener.
-    if (this.#isOurs) client.on('error', (error: unknown) => void (this.#failure = error));
+    if (this.#isOurs) client.on('error', (error: unknown) => void (this.#calls.failure = error));
     return client;
   }
 
-  async #send(call: Call, command: string, args: readonly string[]): Promise<unknown> {
-    if (this.#isUsable()) this.#judgeNowAndThen();
-    else await this.#becomeUsable();
-    for (;;) {
-      // A call whose caller has given up is not started.
-      if (call.isOver || !this.#client) throw new StoreUnavailableError('no');
-      const losses = this.#losses;
-      call.mayBeApplied = true;
-      try {
-        return await this.#client.createBuiltinCommand(command).string.call(this.#client, ...args);
-      } catch (error) {
-        // A refusal may be the answer to a second sending, after the first one's connection was lost.
-        if (!matches(REFUSALS, error) || losses !== this.#losses) throw error;
-        call.mayBeApplied = false;
-        call.refusal = error;
-        if (!matches(PASSING_REFUSALS, error) || this.#closed) throw error;
-      }
-      await pause(RETRY_MS);
-    }
-  }
-
-  async #inTime<T>(reply: Promise<T>, timeoutMs: number, call: Call): Promise<T> {
-    this.#running += 1;
-    try {
-      return await withTimeout(reply, timeoutMs, () => {
-        call.isOver = true;
-        throw failureOf(call, because(call.refusal ?? this.#failure));
-      });
-    } catch (error) {
-      throw error instanceof StoreUnavailableError ? error : failureOf(call, { cause: error });
-    } finally {
-      this.#running -= 1;
-      if (this.#running === 0) this.#whenIdle?.();
-    }
+  #send(call: Call<unknown>, command: string, args: readonly string[]): void {
+    // A call whose caller has given up is not started.
+    if (call.isOver) return;
+    if (!this.#client) return call.fail(new StoreUnavailableError('no'));
+    const losses = this.#losses;
+    call.mayBeApplied = true;
+    this.#turn.gather(this.#client);
+    const reply = this.#client.createBuiltinCommand(command).string.call(this.#client, ...args);
+    const onRefusal = (error: unknown): void => {
+      // A refusal may be the answer to a second sending, after the first one's connection was lost.
+      if (!matches(REFUSALS, error) || losses !== this.#losses) return call.fail(error);
+      call.mayBeApplied = false;
+      call.refusal = error;
+      if (!matches(PASSING_REFUSALS, error) || this.#closed) return call.fail(error);
+      setTimeout(() => this.#send(call, command, args), RETRY_MS);
+    };
+    reply.then((value) => call.succeed(value), onRefusal);
   }
 
   async #askPrimaries(): Promise<readonly Primary[]> {
-    const client = this.#client;
-    if (!client) return [];
-    const clients = client.nodes?.('master') ?? [client];
+    const clients = this.#primaryClients();
     return Promise.all(clients.map(async (each) => ({ client: each, facts: await factsOf(each) })));
+  }
+
+  #primaryClients(): readonly RedisClient[] {
+    return this.#client?.nodes?.('master') ?? (this.#client ? [this.#client] : []);
   }
 
   #isUsable(): boolean {
@@ -197,7 +214,7 @@ export class RedisConnection {
     if (this.#closed) throw new StoreUnavailableError('no');
     if (this.#isUsable()) return this.#judgeNowAndThen();
     if (!this.#client && performance.now() - this.#endedAt < REOPEN_MS) {
-      throw new StoreUnavailableError('no', because(this.#failure));
+      throw new StoreUnavailableError('no', because(this.#calls.failure));
     }
     this.#opening ??= this.#client
       ? Promise.resolve(this.#client)
@@ -212,7 +229,7 @@ export class RedisConnection {
   /** Waits for a client's first connection, but not for a reconnect. */
   async #connected(client: RedisClient): Promise<void> {
     if (this.#closed || !['wait', 'connecting', 'connect'].includes(client.status)) {
-      throw new StoreUnavailableError('no', because(this.#failure));
+      throw new StoreUnavailableError('no', because(this.#calls.failure));
     }
     this.#connecting ??= new Promise<void>((resolve, reject) => {
       const done = (): void => {
@@ -221,7 +238,7 @@ export class RedisConnection {
         this.#connecting = undefined;
         this.#stopWaiting = undefined;
         if (client.status === 'ready') resolve();
-        else reject(new StoreUnavailableError('no', because(this.#failure)));
+        else reject(new StoreUnavailableError('no', because(this.#calls.failure)));
       };
       this.#stopWaiting = done;
       client.on('ready', done);
@@ -265,22 +282,12 @@ export class RedisConnection {
   }
 }
 
-/** A command, or another call to a server. */
-interface Call {
-  /** It was sent, and may have been applied. */
-  mayBeApplied: boolean;
-  /** The latest refusal. */
-  refusal: unknown;
-  /** Its caller has given up. */
-  isOver: boolean;
-}
-
 /** How long a successful server check is cached, while the server is in use. */
 const JUDGED_FOR_MS = 1000;
 
 /** Errors of commands that were refused before they changed anything. */
 const REFUSALS =
-  /^(?:OOM|READONLY|LOADING|NOREPLICAS|MISCONF|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|BUSY|MOVED|ASK|NOAUTH|WRONGPASS|NOPERM|NOSCRIPT)\b|^Stream isn't writeable|^Cluster isn't ready|^Too many Cluster redirections/;
+  /^(?:OOM|READONLY|LOADING|NOREPLICAS|MISCONF|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|BUSY|MOVED|ASK|NOAUTH|WRONGPASS|NOPERM|NOSCRIPT)\b|^ERR Function not found|^ERR unknown command|^Stream isn't writeable|^Cluster isn't ready|^Too many Cluster redirections/;
 
 /** Transient refusals, which are retried. */
 const PASSING_REFUSALS = /^(?:LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|BUSY)\b|^Too many Cluster redirections/;
@@ -294,14 +301,6 @@ const REOPEN_MS = 100;
 
 function matches(pattern: RegExp, error: unknown): boolean {
   return error instanceof Error && pattern.test(error.message);
-}
-
-function failureOf({ mayBeApplied }: Call, options: ErrorOptions | undefined): StoreUnavailableError {
-  return new StoreUnavailableError(mayBeApplied ? 'unknown' : 'no', options);
-}
-
-function because(cause: unknown): ErrorOptions | undefined {
-  return cause === undefined ? undefined : { cause };
 }
 
 /** Undefined if the server doesn't answer. A server that forbids INFO can't be checked, and is trusted. */

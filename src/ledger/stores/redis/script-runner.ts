@@ -3,6 +3,7 @@ import { ReplyReader, type LuaScript, type Send } from './lua/define-script.ts';
 import type { RedisConnection } from './redis-connection.ts';
 import { type Durability, type DurableReply, DurableWrites } from './redis-durability.ts';
 import { type RedisKeys, shardOf } from './redis-keys.ts';
+import { RequestFunctions } from './request-functions.ts';
 
 export interface ScriptRunnerOptions {
   readonly connection: RedisConnection;
@@ -23,39 +24,38 @@ export class ScriptRunner {
   readonly send: Send;
   readonly #timeoutMs: number;
   readonly #durable: DurableWrites;
+  readonly #functions: RequestFunctions;
 
   constructor({ connection, keys, now, timeoutMs, durability }: ScriptRunnerOptions) {
     this.keys = keys;
     this.clock = now ? () => String(now()) : () => '';
     this.send = connection.sender(timeoutMs);
     this.#timeoutMs = timeoutMs;
+    this.#functions = new RequestFunctions(connection, timeoutMs);
     this.#durable = new DurableWrites(connection, durability);
   }
 
   /**
-   * A script is sent by its hash, and whole only when the server doesn't know it: a server loses its scripts when it
-   * restarts, fails over or flushes them. Nothing is defined on the client.
+   * A script of a request is called as a function, where that is possible. Else it is sent by its hash, and whole only when
+   * the server doesn't know it: a server loses its scripts when it restarts, fails over or flushes them. Nothing is defined
+   * on the client.
    */
-  async run<Args extends readonly string[], Reply>(
+  run<Args extends readonly string[], Reply>(
     script: LuaScript<Args, Reply>,
     keys: readonly string[],
     args: Args,
     send: Send = this.send,
   ): Promise<Reply> {
     const rest = [String(keys.length), ...keys, ...args];
-    let reply: unknown;
-    try {
-      reply = await send('evalsha', script.hash, ...rest);
-    } catch (error) {
-      if (!isUnknownScript(error)) throw error;
-      const whole = send('eval', script.source, ...rest);
-      reply = await (error.applied === 'unknown' ? afterwards(whole) : whole);
-    }
-    try {
-      return script.read(new ReplyReader(reply));
-    } catch (error) {
-      throw new StoreUnavailableError('unknown', { cause: error });
-    }
+    const name = this.#functions.nameOf(script);
+    if (name === undefined) return runScript(script, rest, send);
+    return send('fcall', name, ...rest).then(
+      (reply) => read(script, reply),
+      (error: unknown) => {
+        if (!this.#functions.isRefusal(error)) throw error;
+        return stepAfter(error, runScript(script, rest, send));
+      },
+    );
   }
 
   /** Says also whether replicas and the disk have what was written, where they can be asked. */
@@ -81,6 +81,33 @@ export class ScriptRunner {
 export async function afterwards<T>(step: Promise<T>): Promise<T> {
   try {
     return await step;
+  } catch (error) {
+    throw new StoreUnavailableError('unknown', { cause: error });
+  }
+}
+
+function runScript<Args extends readonly string[], Reply>(
+  script: LuaScript<Args, Reply>,
+  rest: readonly string[],
+  send: Send,
+): Promise<Reply> {
+  return send('evalsha', script.hash, ...rest).then(
+    (reply) => read(script, reply),
+    async (error: unknown) => {
+      if (!isUnknownScript(error)) throw error;
+      return read(script, await stepAfter(error, send('eval', script.source, ...rest)));
+    },
+  );
+}
+
+/** What is sent after a refusal, which may be the answer to a second sending: then the first may have been applied. */
+function stepAfter<T>(refusal: unknown, step: Promise<T>): Promise<T> {
+  return refusal instanceof StoreUnavailableError && refusal.applied === 'unknown' ? afterwards(step) : step;
+}
+
+function read<Args extends readonly string[], Reply>(script: LuaScript<Args, Reply>, reply: unknown): Reply {
+  try {
+    return script.read(new ReplyReader(reply));
   } catch (error) {
     throw new StoreUnavailableError('unknown', { cause: error });
   }

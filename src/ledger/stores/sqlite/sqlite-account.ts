@@ -11,29 +11,47 @@ import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-
 import type { FoundKey } from '../../contract/key-records.ts';
 import { foundKey, keyState } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
+import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 import { type Columns, integer, text, valuesOf } from './sqlite-columns.ts';
-import { TOTALS, KEY, KEY_STATE, KEY_TERMS, LINE, LOT, REQUEST, USAGE, USAGE_COUNTS } from './sqlite-rows.ts';
+import {
+  TOTALS,
+  KEY,
+  KEY_STATE,
+  KEY_TERMS,
+  LINE,
+  LOT,
+  REQUEST,
+  REQUEST_STATE,
+  USAGE,
+  USAGE_COUNTS,
+} from './sqlite-rows.ts';
 import type { Row, Sql, SqlValue } from './sqlite-schema.ts';
 
 /**
- * The rows of one account in tables, during one transaction.
+ * The rows of one account in tables.
  *
- * Rows are read lazily. Requests and journal lines are written at once, because
- * `firstDue` reads the index; totals, keys and lots, which one command may change
- * several times, are written by `save`.
+ * Rows are read lazily, and kept for later transactions as long as no other connection has written: see SqliteAccounts.
+ * Requests, journal lines and the terms of keys are written at once, because queries look for them. What many commands
+ * of a transaction change (totals, counters of keys, lots, usage) is written by `save`, before the commit.
  */
 export class SqliteAccount implements AccountRows {
   readonly totals: AccountTotals;
   readonly #sql: Sql;
-  readonly #row: Row;
-  /** The column values at the beginning of the transaction. */
-  readonly #totalsBefore: readonly SqlValue[];
   readonly #id: bigint;
-  readonly #keys = new Map<string, { readonly row: KeyRow; readonly stored: boolean }>();
+  /** The columns of `totals` in the file. */
+  #savedTotals: readonly SqlValue[];
+  readonly #keys = new Map<string, { readonly row: KeyRow; isStored: boolean }>();
   readonly #changedKeys = new Set<string>();
-  readonly #changedTerms = new Set<string>();
   #lots: readonly LotRow[] | undefined;
   readonly #changedLots = new Set<LotRow>();
+  /** Requests whose row in the file is held. */
+  readonly #held = new Map<string, RequestRow>();
+  /** No request in the file has a greater id; undefined until that was looked up. */
+  #newestId: string | undefined;
+  readonly #leases: DueRequests = { query: FIRST_LEASE, from: 0 };
+  readonly #finals: DueRequests = { query: FIRST_FINAL, from: 0 };
+  /** Counts that are not in the file yet, by day, key and model. */
+  readonly #counts = new Map<string, Mutable<UsageRow>>();
 
   static find(sql: Sql, name: string): SqliteAccount | undefined {
     const row = sql(ACCOUNT).get(name);
@@ -49,36 +67,55 @@ export class SqliteAccount implements AccountRows {
 
   private constructor(sql: Sql, row: Row) {
     this.#sql = sql;
-    this.#row = row;
     this.#id = integer(row, 'id');
     this.totals = TOTALS.read(row);
-    this.#totalsBefore = valuesOf(TOTALS, this.totals);
+    this.#savedTotals = valuesOf(TOTALS, this.totals);
+  }
+
+  /** How many rows it keeps in memory. */
+  get size(): number {
+    return 1 + this.#keys.size + this.#held.size + (this.#lots?.length ?? 0);
   }
 
   request(id: string): RequestRow | undefined {
-    const row = this.#sql(REQUEST_BY_ID).get(this.#id, id);
-    return row && REQUEST.read(row);
+    const held = this.#held.get(id);
+    if (held) return held;
+    this.#newestId ??= text(this.#sql(NEWEST_ID).get(this.#id) ?? {}, 'id');
+    if (id > this.#newestId) return undefined;
+    return this.#requestOf(this.#sql(REQUEST_BY_ID).get(this.#id, id));
   }
 
   requestByIdempotencyKey(apiKey: string, key: string): RequestRow | undefined {
-    const row = this.#sql(REQUEST_BY_IDEMPOTENCY_KEY).get(this.#id, apiKey, key);
-    return row && REQUEST.read(row);
+    return this.#requestOf(this.#sql(REQUEST_BY_IDEMPOTENCY_KEY).get(this.#id, apiKey, key));
   }
 
   freeIdempotencyKey(row: RequestRow): void {
+    if (!row.idempotencyKey) return;
+    row.idempotencyKey = undefined;
     this.#sql(FREE_IDEMPOTENCY_KEY).run(this.#id, row.id);
   }
 
   firstDue(now: number): RequestRow | undefined {
-    const row = this.#sql(FIRST_DUE).get(this.#id, now);
-    return row && REQUEST.read(row);
+    const lease = this.#firstOf(this.#leases, now);
+    const final = this.#firstOf(this.#finals, now);
+    return lease && final ? (isBefore(lease, final) ? lease : final) : (lease ?? final);
   }
 
   saveRequest(row: RequestRow): void {
-    this.#sql(SAVE_REQUEST).run(this.#id, ...valuesOf(REQUEST, row));
+    if (this.#held.has(row.id) && !row.idempotencyKey) {
+      this.#sql(UPDATE_REQUEST).run(...valuesOf(REQUEST_STATE, row), this.#id, row.id);
+    } else {
+      this.#sql(SAVE_REQUEST).run(this.#id, ...valuesOf(REQUEST, row));
+    }
+    if (row.state === 'held') this.#held.set(row.id, row);
+    else this.#held.delete(row.id);
+    if (this.#newestId !== undefined && row.id > this.#newestId) this.#newestId = row.id;
+    const queue = row.state === 'held' ? this.#leases : this.#finals;
+    queue.from = Math.min(queue.from, row.due);
   }
 
   deleteRequest(row: RequestRow): void {
+    this.#held.delete(row.id);
     this.#sql(DELETE_REQUEST).run(this.#id, row.id);
   }
 
@@ -88,18 +125,21 @@ export class SqliteAccount implements AccountRows {
     const columns = this.#sql(KEY_BY_ID).get(this.#id, id);
     if (!columns) return undefined;
     const row = KEY.read(columns);
-    this.#keys.set(id, { row, stored: true });
+    this.#keys.set(id, { row, isStored: true });
     return row;
   }
 
   saveKey(row: KeyRow): void {
-    if (!this.#keys.has(row.key)) this.#keys.set(row.key, { row, stored: false });
+    if (!this.#keys.has(row.key)) this.#keys.set(row.key, { row, isStored: false });
     this.#changedKeys.add(row.key);
   }
 
   saveKeyTerms(row: KeyRow): void {
     this.saveKey(row);
-    this.#changedTerms.add(row.key);
+    this.#writeKey(row.key);
+    this.#sql(UPDATE_KEY_TERMS).run(...valuesOf(KEY_TERMS, row), this.#id, row.key);
+    // Its members are the caller's objects.
+    this.#keys.delete(row.key);
   }
 
   openLots(): readonly LotRow[] {
@@ -128,7 +168,10 @@ export class SqliteAccount implements AccountRows {
   }
 
   count(usage: UsageRow): void {
-    this.#sql(COUNT_USAGE).run(this.#id, ...valuesOf(USAGE, usage));
+    const place = `${usage.day} ${usage.key} ${usage.model}`;
+    const counts = this.#counts.get(place);
+    if (counts) addCounts(counts, usage);
+    else this.#counts.set(place, { ...usage });
   }
 
   usage(fromDay: string, toDay: string): UsageRow[] {
@@ -136,29 +179,28 @@ export class SqliteAccount implements AccountRows {
   }
 
   compactUsage(beforeDay: string): void {
+    this.save();
     if (!this.#sql(HAS_USAGE).get(this.#id, beforeDay)) return;
     this.#sql(ADD_COMPACTED_USAGE).run(this.#id, beforeDay, this.#id);
     this.#sql(DELETE_USAGE).run(this.#id, beforeDay);
   }
 
-  /** Writes the changed totals, keys and lots. */
+  /** Writes the changed totals, keys, lots and usage. */
   save(): void {
-    for (const id of this.#changedKeys) {
-      const known = this.#keys.get(id);
-      if (known?.stored) {
-        this.#sql(UPDATE_KEY).run(...valuesOf(KEY_STATE, known.row), this.#id, id);
-        if (this.#changedTerms.has(id)) {
-          this.#sql(UPDATE_KEY_TERMS).run(...valuesOf(KEY_TERMS, known.row), this.#id, id);
-        }
-      } else if (known) this.#sql(INSERT_KEY).run(this.#id, ...valuesOf(KEY, known.row));
-    }
+    for (const id of this.#changedKeys) this.#writeKey(id);
     for (const lot of this.#changedLots) {
       if (lot.remaining === 0n) this.#sql(DELETE_LOT).run(this.#id, lot.id);
       else this.#sql(SAVE_LOT).run(this.#id, ...valuesOf(LOT, lot));
     }
-    const after = valuesOf(TOTALS, this.totals);
-    if (after.some((value, n) => value !== this.#totalsBefore[n]))
-      this.#sql(UPDATE_TOTALS).run(...after, this.#id);
+    this.#changedLots.clear();
+    for (const usage of this.#counts.values()) {
+      this.#sql(COUNT_USAGE).run(this.#id, ...valuesOf(USAGE, usage));
+    }
+    this.#counts.clear();
+    const totals = valuesOf(TOTALS, this.totals);
+    if (totals.every((value, n) => value === this.#savedTotals[n])) return;
+    this.#sql(UPDATE_TOTALS).run(...totals, this.#id);
+    this.#savedTotals = totals;
   }
 
   /** All keys, as saved. */
@@ -177,7 +219,7 @@ export class SqliteAccount implements AccountRows {
 
   /** Compacts the oldest lines, at most `most` of them and none after `seq`; returns whether lines up to `seq` remain. */
   compact(seq: bigint, most: bigint): boolean {
-    const next = integer(this.#row, 'compacted_seq') + most;
+    const next = integer(this.#compacted(), 'compacted_seq') + most;
     const until = seq < next ? seq : next;
     const sums = this.#sql(COMPACTED_LINES).get(this.#id, until);
     if (!sums || sums['seq'] === null) return false;
@@ -196,6 +238,7 @@ export class SqliteAccount implements AccountRows {
   /** The whole account, as saved. */
   state(account: string): AccountState {
     const { nextExpiry: _, ...totals } = this.totals;
+    const compacted = this.#compacted();
     return {
       ...totals,
       requests: this.#sql(REQUESTS)
@@ -204,16 +247,58 @@ export class SqliteAccount implements AccountRows {
       lots: this.openLots().map(lotState),
       keys: this.keys().map((key) => keyState(account, key)),
       compacted: {
-        seq: integer(this.#row, 'compacted_seq'),
-        granted: integer(this.#row, 'compacted_granted'),
-        spent: integer(this.#row, 'compacted_spent'),
-        expired: integer(this.#row, 'compacted_expired'),
-        writtenOff: integer(this.#row, 'compacted_written_off'),
+        seq: integer(compacted, 'compacted_seq'),
+        granted: integer(compacted, 'compacted_granted'),
+        spent: integer(compacted, 'compacted_spent'),
+        expired: integer(compacted, 'compacted_expired'),
+        writtenOff: integer(compacted, 'compacted_written_off'),
       },
       usage: this.usage('', '~'),
-      usageCompacted: integer(this.#row, 'usage_compacted'),
+      usageCompacted: integer(compacted, 'usage_compacted'),
     };
   }
+
+  #compacted(): Row {
+    return this.#sql(COMPACTED).get(this.#id) ?? {};
+  }
+
+  /** The request of a row: the one in memory, if it is held. */
+  #requestOf(row: Row | undefined): RequestRow | undefined {
+    if (!row) return undefined;
+    const known = this.#held.get(text(row, 'id'));
+    if (known) return known;
+    const request = REQUEST.read(row);
+    if (request.state === 'held') this.#held.set(request.id, request);
+    return request;
+  }
+
+  #firstOf(queue: DueRequests, now: number): RequestRow | undefined {
+    if (now < queue.from) return undefined;
+    const first = this.#requestOf(this.#sql(queue.query).get(this.#id));
+    queue.from = first?.due ?? Infinity;
+    return now < queue.from ? undefined : first;
+  }
+
+  #writeKey(id: string): void {
+    this.#changedKeys.delete(id);
+    const known = this.#keys.get(id);
+    if (known?.isStored) this.#sql(UPDATE_KEY).run(...valuesOf(KEY_STATE, known.row), this.#id, id);
+    else if (known) this.#sql(INSERT_KEY).run(this.#id, ...valuesOf(KEY, known.row));
+    if (known) known.isStored = true;
+  }
+}
+
+/** The leases or the final records of an account, by when they are due. */
+interface DueRequests {
+  /** Finds the first. */
+  readonly query: string;
+  /** None is due before. */
+  from: number;
+}
+
+/** Whether a request is due before another. */
+function isBefore(a: RequestRow, b: RequestRow): boolean {
+  return a.due < b.due || (a.due === b.due && a.id < b.id);
 }
 
 /** A page of account names after the given one, in order; empty after the last. */
@@ -226,7 +311,7 @@ export function accountNames(sql: Sql, after: string): string[] {
 /** Like `accountNames`, only accounts that a sweep would change. */
 export function overdueAccounts(sql: Sql, after: string, now: number): string[] {
   return sql(OVERDUE_NAMES)
-    .all(after, now, now)
+    .all(after, now, now, now)
     .map((row) => text(row, 'name'));
 }
 
@@ -244,22 +329,27 @@ const NAMES = 'SELECT name FROM accounts WHERE name > ? ORDER BY name LIMIT 500'
 const OVERDUE_NAMES = `
   SELECT name FROM accounts WHERE name > ? AND (
     next_expiry <= ?
-    OR EXISTS (SELECT 1 FROM requests WHERE account = accounts.id AND due <= ?)
+    OR EXISTS (SELECT 1 FROM requests WHERE account = accounts.id AND state = 'held' AND due <= ?)
+    OR EXISTS (SELECT 1 FROM requests WHERE account = accounts.id AND state <> 'held' AND due <= ?)
     OR (granted <> available + held + spent + expired AND NOT frozen)
   ) ORDER BY name LIMIT 500`;
 
-const ACCOUNT = 'SELECT * FROM accounts WHERE name = ?';
+const ACCOUNT = `SELECT id, ${TOTALS.names.join(', ')} FROM accounts WHERE name = ?`;
+const COMPACTED = 'SELECT * FROM accounts WHERE id = ?';
 const INSERT_ACCOUNT = 'INSERT INTO accounts (name) VALUES (?) RETURNING *';
 const UPDATE_TOTALS = `${update('accounts', TOTALS)} WHERE id = ?`;
 
 const REQUESTS = `SELECT ${REQUEST.names.join(', ')} FROM requests WHERE account = ?`;
 const REQUEST_BY_ID = `${REQUESTS} AND id = ?`;
 const REQUEST_BY_IDEMPOTENCY_KEY = `${REQUESTS} AND api_key = ? AND idempotency_key = ? AND state <> 'voided'`;
-const FIRST_DUE = `${REQUESTS} AND due <= ? ORDER BY due, id LIMIT 1`;
+const NEWEST_ID = "SELECT coalesce(max(id), '') AS id FROM requests WHERE account = ?";
+const FIRST_LEASE = `${REQUESTS} AND state = 'held' ORDER BY due, id LIMIT 1`;
+const FIRST_FINAL = `${REQUESTS} AND state <> 'held' ORDER BY due, id LIMIT 1`;
 const SAVE_REQUEST = `${insert('requests', REQUEST)} ON CONFLICT DO UPDATE SET state = excluded.state,
   amount = excluded.amount, checkpoint = excluded.checkpoint, due = excluded.due, model = excluded.model,
   line = excluded.line, ending = excluded.ending, provider = excluded.provider,
   idempotency_key = excluded.idempotency_key, body_hash = excluded.body_hash`;
+const UPDATE_REQUEST = `${update('requests', REQUEST_STATE)} WHERE account = ? AND id = ?`;
 const FREE_IDEMPOTENCY_KEY = `UPDATE requests SET idempotency_key = NULL, body_hash = NULL WHERE account = ? AND id = ?`;
 const DELETE_REQUEST = 'DELETE FROM requests WHERE account = ? AND id = ?';
 

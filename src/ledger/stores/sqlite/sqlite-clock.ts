@@ -1,4 +1,5 @@
-import type { ClockSteps } from '../../engine/clock-steps.ts';
+import type { ClockReading, ClockSteps } from '../../engine/clock-steps.ts';
+import type { SqliteAccounts } from './sqlite-accounts.ts';
 import { number } from './sqlite-columns.ts';
 import type { Sql } from './sqlite-schema.ts';
 
@@ -6,13 +7,23 @@ import type { Sql } from './sqlite-schema.ts';
  * Moves all leases by the step that the wall clock made since the last reading of any process. Call it in the transaction
  * that uses leases, before anything else.
  */
-export function followClock(sql: Sql, steps: ClockSteps | undefined, now: number): void {
+export function followClock(accounts: SqliteAccounts, steps: ClockSteps | undefined, now: number): void {
   if (!steps) return;
+  const { sql } = accounts;
+  accounts.clockReading ??= lastReading(sql);
+  const { step, reading } = steps.observe(now, accounts.clockReading);
+  if (step !== 0) {
+    accounts.forget();
+    sql(MOVE_LEASES).run(step);
+  }
+  if (!reading) return;
+  sql(SAVE_READING).run(reading.wall, reading.monotonic);
+  accounts.clockReading = reading;
+}
+
+function lastReading(sql: Sql): ClockReading | undefined {
   const row = sql(LAST_READING).get();
-  const last = row && { wall: number(row, 'wall'), monotonic: number(row, 'steady') };
-  const { step, reading } = steps.observe(now, last);
-  if (step !== 0) sql(MOVE_LEASES).run(step);
-  if (reading) sql(SAVE_READING).run(reading.wall, reading.monotonic);
+  return row && { wall: number(row, 'wall'), monotonic: number(row, 'steady') };
 }
 
 const LAST_READING = 'SELECT wall, steady FROM clock_reading';

@@ -89,8 +89,8 @@ export function optional<T>(
   return {
     names,
     write: (value, to) => {
-      if (value === undefined) to.push(...names.map(() => null));
-      else columns.write(value, to);
+      if (value !== undefined) columns.write(value, to);
+      else for (let n = 0; n < names.length; n++) to.push(null);
     },
     read: (row) => (row[presenceColumn] === null ? undefined : columns.read(row)),
   };
@@ -99,15 +99,19 @@ export function optional<T>(
 /** An object, member by member; undefined members are omitted. */
 export function columnsOf<T extends object>(members: Members<T>): Columns<T> {
   const names: string[] = [];
-  for (const name in members) names.push(...members[name].names);
+  const keys: (keyof T)[] = [];
+  for (const name in members) {
+    names.push(...members[name].names);
+    keys.push(name);
+  }
   return {
     names,
     write: (value, to) => {
-      for (const name in members) members[name].write(value[name], to);
+      for (const name of keys) members[name].write(value[name], to);
     },
     read: (row) => {
       const value: Partial<T> = {};
-      for (const name in members) {
+      for (const name of keys) {
         const member = members[name].read(row);
         if (member !== undefined) value[name] = member;
       }

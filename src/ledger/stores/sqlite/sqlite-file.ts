@@ -159,4 +159,4 @@ function sharedFiles(): Map<string, SqliteFile> {
 }
 
 /** Ends with the version of `SqliteFile` and that of the schema, so that different releases share nothing. */
-const SHARED = Symbol.for(`chat-completions-router.sqlite.1.${SCHEMA_VERSION}`);
+const SHARED = Symbol.for(`chat-completions-router.sqlite.2.${SCHEMA_VERSION}`);

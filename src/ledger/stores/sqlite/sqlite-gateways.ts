@@ -3,21 +3,16 @@ import type { Sql } from './sqlite-schema.ts';
 
 /** Records that a gateway uses the file, until `leaseMs` from now; 0 removes it. */
 export function announceGateway(sql: Sql, gateway: string, now: number, leaseMs: number): void {
-  sql(CREATE).run();
   sql(FORGET).run(now, gateway);
   if (leaseMs > 0) sql(SAVE).run(gateway, now + leaseMs);
 }
 
 /** Gateway → ms until its lease ends. */
 export function liveGateways(sql: Sql, now: number): ReadonlyMap<string, number> {
-  if (!sql(FIND_TABLE).get()) return new Map();
   const rows = sql(LIVE).all(now);
   return new Map(rows.map((row) => [text(row, 'id'), number(row, 'until') - now]));
 }
 
-// Made by the first gateway, also in files from before there was such a table.
-const CREATE = 'CREATE TABLE IF NOT EXISTS gateways (id TEXT PRIMARY KEY, until INTEGER NOT NULL) STRICT';
-const FIND_TABLE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'gateways'";
 const FORGET = 'DELETE FROM gateways WHERE until <= ? OR id = ?';
 const SAVE = 'INSERT INTO gateways (id, until) VALUES (?, ?)';
 const LIVE = 'SELECT id, until FROM gateways WHERE until > ?';

@@ -4,10 +4,10 @@ import { newKey, revokeKey, rotateKey, updateKey } from '../../engine/key-states
 import { adjust, expireLots, grant } from '../../engine/lots.ts';
 import type { SettledUsage } from '../../contract/ledger-store.ts';
 import { RequestIds } from '../../contract/request-ids.ts';
-import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
+import { accountNames, findKey, isHashTaken, overdueAccounts, type SqliteAccount } from './sqlite-account.ts';
+import type { SqliteAccounts } from './sqlite-accounts.ts';
 import { followClock } from './sqlite-clock.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
-import type { Sql } from './sqlite-schema.ts';
 
 /** Not a valid account name, so no account can have it. */
 const ACCOUNT = '(rehearsal)';
@@ -33,12 +33,13 @@ const USAGE: SettledUsage = {
  * @param now - the store's clock, in ms
  * @throws what any of the commands throws
  */
-export function rehearse(sql: Sql, now: number): void {
+export function rehearse(accounts: SqliteAccounts, now: number): void {
+  const { sql } = accounts;
   const account = ACCOUNT;
   const ids = new RequestIds(() => now);
   /** Like a command of the store: finds, changes and saves the account. */
   const command = <T>(work: (rows: SqliteAccount) => T): T => {
-    const rows = SqliteAccount.open(sql, account);
+    const rows = accounts.open(account);
     const result = work(rows);
     rows.save();
     return result;
@@ -56,8 +57,8 @@ export function rehearse(sql: Sql, now: number): void {
   );
 
   const standing = new ClockSteps(() => 0);
-  followClock(sql, standing, now);
-  followClock(sql, standing, now + HOUR_MS);
+  followClock(accounts, standing, now);
+  followClock(accounts, standing, now + HOUR_MS);
 
   const [settled, voided, left] = [ids.next(), ids.next(), ids.next()];
   for (const requestId of [settled, voided, left]) {

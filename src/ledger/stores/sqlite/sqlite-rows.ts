@@ -32,20 +32,31 @@ export const TOTALS: Columns<AccountTotals> = columnsOf<AccountTotals>({
   nextExpiry: timeOrNeverIn('next_expiry'),
 });
 
-export const REQUEST: Columns<RequestRow> = columnsOf<RequestRow>({
-  id: textIn('id'),
+/** Members of a request that change while it runs, and when it ends. */
+type RequestState = Pick<
+  RequestRow,
+  'state' | 'amount' | 'checkpoint' | 'due' | 'model' | 'line' | 'ending' | 'provider'
+>;
+
+const REQUEST_STATES: Members<RequestState> = {
   state: enumIn('state', ['held', 'settled', 'voided', 'expired']),
   amount: integerIn('amount'),
   checkpoint: integerIn('checkpoint'),
   due: numberIn('due'),
-  key: textIn('api_key'),
-  window: numberIn('budget_window'),
-  tokens: numberIn('tokens'),
-  idempotencyKey: optional(columnsOf({ key: textIn('idempotency_key'), body: textIn('body_hash') })),
   model: textIn('model'),
   line: optional(integerIn('line')),
   ending: optional(enumIn('ending', ENDINGS)),
   provider: optional(textIn('provider')),
+};
+
+export const REQUEST_STATE: Columns<RequestState> = columnsOf(REQUEST_STATES);
+export const REQUEST: Columns<RequestRow> = columnsOf<RequestRow>({
+  id: textIn('id'),
+  key: textIn('api_key'),
+  window: numberIn('budget_window'),
+  tokens: numberIn('tokens'),
+  idempotencyKey: optional(columnsOf({ key: textIn('idempotency_key'), body: textIn('body_hash') })),
+  ...REQUEST_STATES,
 });
 
 const bucketIn = (name: string): Columns<BucketRow> =>

@@ -19,7 +19,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export type Sql = (text: string) => Statement;
 
 /** `user_version` of ledger files; incremented when the tables change. */
-export const SCHEMA_VERSION = 1n;
+export const SCHEMA_VERSION = 2n;
 
 /** `application_id` of ledger files: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -72,10 +72,11 @@ CREATE TABLE requests (
   provider           TEXT,
   PRIMARY KEY (account, id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX requests_due ON requests (account, due, id);
 CREATE INDEX requests_idempotency ON requests (account, api_key, idempotency_key)
   WHERE idempotency_key IS NOT NULL;
-CREATE INDEX requests_held ON requests (account) WHERE state = 'held';
+-- Two, so that the end of a request writes each once.
+CREATE INDEX requests_held ON requests (account, due, id) WHERE state = 'held';
+CREATE INDEX requests_final ON requests (account, due, id) WHERE state <> 'held';
 
 CREATE TABLE keys (
   account            INTEGER NOT NULL,
@@ -181,6 +182,12 @@ CREATE TABLE clock_reading (
   id                 INTEGER PRIMARY KEY CHECK (id = 1),
   wall               INTEGER NOT NULL,
   steady             INTEGER NOT NULL
+) STRICT;
+
+-- Gateways that use the file, each until its lease ends.
+CREATE TABLE gateways (
+  id                 TEXT    PRIMARY KEY,
+  until              INTEGER NOT NULL
 ) STRICT;
 
 PRAGMA application_id = ${APPLICATION_ID};

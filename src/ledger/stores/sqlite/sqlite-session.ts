@@ -1,9 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
 import { backoff } from '../../../async/backoff.ts';
 import { StoreUnavailableError } from '../../contract/ledger-store.ts';
+import type { SqliteAccounts } from './sqlite-accounts.ts';
 import { joinFile, leaveFile, type SqliteFile } from './sqlite-file.ts';
 import type { Database, Sql } from './sqlite-schema.ts';
-import { isBusy, type Mode, transact } from './sqlite-transaction.ts';
+import { isBusy, transact, type WriteMode } from './sqlite-transaction.ts';
 
 /** Backoff before a retry, when another process locks the whole file. */
 const RETRY = { firstMs: 1.5, maxMs: 24 };
@@ -24,7 +25,9 @@ export class SqliteSession {
   readonly #allowServerless: boolean;
   readonly #onOpen: ((path: string) => void) | undefined;
   readonly #timeoutMs: number;
-  readonly #running = new Set<Promise<unknown>>();
+  #running = 0;
+  /** Resolves when nothing runs any more. */
+  #idle: PromiseWithResolvers<void> | undefined;
   #file: SqliteFile | undefined;
   #closed = false;
 
@@ -42,30 +45,40 @@ export class SqliteSession {
     this.#timeoutMs = options.timeoutMs;
   }
 
+  /** Runs `work` in a transaction of its own, at once. */
+  async read<T>(work: (sql: Sql) => T): Promise<T> {
+    return this.#track(this.#timeoutMs, (file) =>
+      retryWhileBusy(() => transact(file, 'read', work), this.#timeoutMs),
+    );
+  }
+
   /**
-   * Runs `work` in its own transaction: at once, if the file is free.
+   * Runs `work` in a transaction at the end of this turn of the event loop, in order with other writes.
    *
    * @param maxWaitMs - how long to wait for other processes, at most the default
    */
-  async run<T>(mode: Mode, work: (sql: Sql) => T, maxWaitMs: number = this.#timeoutMs): Promise<T> {
+  async write<T>(
+    mode: WriteMode,
+    work: (accounts: SqliteAccounts) => T,
+    maxWaitMs: number = this.#timeoutMs,
+  ): Promise<T> {
+    const waitMs = Math.min(maxWaitMs, this.#timeoutMs);
+    return this.#track(waitMs, (file) => file.queue.run(mode, work, waitMs));
+  }
+
+  async #track<T>(waitMs: number, run: (file: SqliteFile) => T | Promise<T>): Promise<T> {
     if (this.#closed) throw this.#unavailable(new Error('the store is closed'));
-    const running = this.#run(mode, work, Math.min(maxWaitMs, this.#timeoutMs));
-    this.#running.add(running);
+    this.#running += 1;
     try {
-      return await running;
+      const joined = this.#file ?? retryWhileBusy(() => (this.#file ??= this.#join()), waitMs);
+      // No `await` if the file is open: commands run in the order in which they were called.
+      return await (joined instanceof Promise ? joined.then(run) : run(joined));
     } catch (error) {
       throw this.#unavailable(error);
     } finally {
-      this.#running.delete(running);
+      this.#running -= 1;
+      if (this.#running === 0) this.#idle?.resolve();
     }
-  }
-
-  async #run<T>(mode: Mode, work: (sql: Sql) => T, maxWaitMs: number): Promise<T> {
-    const joined = this.#file ?? retryWhileBusy(() => (this.#file ??= this.#join()), maxWaitMs);
-    // No `await` if the file is open: the command then runs in this turn, before later ones.
-    const file = joined instanceof Promise ? await joined : joined;
-    if (mode !== 'read') return file.queue.run(mode, work, maxWaitMs);
-    return retryWhileBusy(() => transact(file, mode, work), maxWaitMs);
   }
 
   #join(): SqliteFile {
@@ -96,7 +109,10 @@ export class SqliteSession {
   /** Waits for running transactions, and refuses later ones. */
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.allSettled(this.#running);
+    if (this.#running > 0) {
+      this.#idle ??= Promise.withResolvers();
+      await this.#idle.promise;
+    }
     const file = this.#file;
     this.#file = undefined;
     if (file) leaveFile(file);

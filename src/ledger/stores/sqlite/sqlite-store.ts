@@ -72,13 +72,14 @@ import { adjust, expireLots, grant } from '../../engine/lots.ts';
 import { verify } from '../../engine/witnesses.ts';
 import type { MakesAccount } from '../../contract/reply.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
+import type { SqliteAccounts } from './sqlite-accounts.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
 import { followClock } from './sqlite-clock.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
-import type { Database, Sql } from './sqlite-schema.ts';
+import type { Database } from './sqlite-schema.ts';
 import { text } from './sqlite-columns.ts';
 import { SqliteSession } from './sqlite-session.ts';
-import type { Mode } from './sqlite-transaction.ts';
+import type { WriteMode } from './sqlite-transaction.ts';
 
 /** Requests that one transaction of `sweep` ends, lines that one of `compact` removes: a few ms each. */
 const SWEEP_STEP = 100;
@@ -116,8 +117,8 @@ export interface SqliteStoreOptions {
  * the latest settles and holds, but no change of an operator: grants, adjustments
  * and keys are on the disk when they are acknowledged.
  *
- * Every command is atomic, and runs in one turn of the event loop. While another process locks the file, it waits for up
- * to `timeoutMs`.
+ * Every command is atomic. Those of one turn of the event loop are committed together at its end. While another process
+ * locks the file, they wait for up to `timeoutMs`.
  */
 export class SqliteStore implements LedgerStore {
   readonly #session: SqliteSession;
@@ -143,7 +144,7 @@ export class SqliteStore implements LedgerStore {
 
   /** Opens the file, and executes one command of each kind in a transaction that is rolled back. */
   async ready(): Promise<void> {
-    await this.#session.run('rehearsal', (sql) => rehearse(sql, this.#now()));
+    await this.#session.write('rehearsal', (accounts) => rehearse(accounts, this.#now()));
   }
 
   async admit(command: Admit): Promise<AdmitResult> {
@@ -169,12 +170,9 @@ export class SqliteStore implements LedgerStore {
 
   async grant(command: Grant): Promise<GrantResult> {
     checkGrant(command);
-    return this.#session.run('durable', (sql) => {
-      const rows = accountFor(sql, command);
-      const result = grant(rows, command, this.#now());
-      rows?.save();
-      return durable(result);
-    });
+    return this.#session.write('durable', (accounts) =>
+      durable(grant(accountFor(accounts, command), command, this.#now())),
+    );
   }
 
   async adjust(command: Adjust): Promise<AdjustResult> {
@@ -184,21 +182,21 @@ export class SqliteStore implements LedgerStore {
 
   async verify(command: Verify): Promise<VerifyResult> {
     checkAccount(command.account);
-    return this.#session.run('read', (sql) =>
+    return this.#session.read((sql) =>
       verify(SqliteAccount.find(sql, command.account), command, this.#now()),
     );
   }
 
   async sweep(budget: number): Promise<number> {
     checkSweep(budget);
-    const now = await this.#session.run('write', (sql) => this.#leaseNow(sql));
+    const now = await this.#session.write('write', (accounts) => this.#leaseNow(accounts));
     let left = budget;
     let names: string[] = [];
     let last = '';
     await this.#steps(async () => {
       const [name] = names;
       if (name === undefined) {
-        names = await this.#session.run('read', (sql) => overdueAccounts(sql, last, now));
+        names = await this.#session.read((sql) => overdueAccounts(sql, last, now));
         return names.length > 0;
       }
       const step = Math.min(SWEEP_STEP, left);
@@ -218,7 +216,7 @@ export class SqliteStore implements LedgerStore {
 
   async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
     checkRequest(account, requestId);
-    return this.#session.run('read', (sql) => {
+    return this.#session.read((sql) => {
       const row = SqliteAccount.find(sql, account)?.request(requestId);
       return row && requestRecord(row);
     });
@@ -226,7 +224,7 @@ export class SqliteStore implements LedgerStore {
 
   async snapshot(account: string): Promise<AccountState | undefined> {
     checkAccount(account);
-    return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.state(account));
+    return this.#session.read((sql) => SqliteAccount.find(sql, account)?.state(account));
   }
 
   async balance(account: string): Promise<Balance | undefined> {
@@ -242,7 +240,7 @@ export class SqliteStore implements LedgerStore {
   async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
     checkJournal(account, afterSeq, limit);
     const [after, most] = [within64Bits(afterSeq), Math.min(limit, Number.MAX_SAFE_INTEGER)];
-    return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.lines(after, most) ?? []);
+    return this.#session.read((sql) => SqliteAccount.find(sql, account)?.lines(after, most) ?? []);
   }
 
   async compact(account: string, seq: bigint): Promise<void> {
@@ -253,7 +251,7 @@ export class SqliteStore implements LedgerStore {
 
   async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
     checkUsage(account, fromDay, toDay);
-    return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.usage(fromDay, toDay) ?? []);
+    return this.#session.read((sql) => SqliteAccount.find(sql, account)?.usage(fromDay, toDay) ?? []);
   }
 
   async compactUsage(account: string, beforeDay: string): Promise<void> {
@@ -274,43 +272,39 @@ export class SqliteStore implements LedgerStore {
   }
 
   async *accounts(): AsyncGenerator<string> {
-    let names = await this.#session.run('read', (sql) => accountNames(sql, ''));
+    let names = await this.#session.read((sql) => accountNames(sql, ''));
     while (names.length > 0) {
       yield* names;
       const last = names.at(-1) ?? '';
-      names = await this.#session.run('read', (sql) => accountNames(sql, last));
+      names = await this.#session.read((sql) => accountNames(sql, last));
     }
   }
 
   async createKey(command: CreateKey): Promise<CreateKeyResult> {
     checkCreateKey(command);
     const { account, key, hash } = command;
-    return this.#session.run('durable', (sql) => {
+    return this.#session.write('durable', (accounts) => {
       const now = this.#now();
-      const found = SqliteAccount.find(sql, account);
+      const found = accounts.find(account);
       const known = found?.key(key);
-      if (known?.hash || isHashTaken(sql, hash)) {
+      if (known?.hash || isHashTaken(accounts.sql, hash)) {
         const code = isSameKey(known, command) ? 'ok' : 'conflict';
-        const reply = replyMeta(found, now);
-        found?.save();
-        return { code, ...reply };
+        return { code, ...replyMeta(found, now) };
       }
-      const rows = found ?? accountFor(sql, command);
+      const rows = found ?? accountFor(accounts, command);
       if (!rows) return { code: 'no_account', ...replyMeta(undefined, now) };
       rows.saveKeyTerms(createdKey(known, command, now));
-      const reply = replyMeta(rows, now);
-      rows.save();
-      return durable({ code: 'ok', ...reply });
+      return durable({ code: 'ok', ...replyMeta(rows, now) });
     });
   }
 
   async findKey(hash: string): Promise<FoundKey | undefined> {
-    return this.#session.run('read', (sql) => findKey(sql, hash, this.#now()));
+    return this.#session.read((sql) => findKey(sql, hash, this.#now()));
   }
 
   async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
     checkKeyOf(account, key);
-    return this.#session.run('read', (sql) => {
+    return this.#session.read((sql) => {
       const row = SqliteAccount.find(sql, account)?.key(key);
       return row?.hash ? keyStatus(keyState(account, row), this.#now()) : undefined;
     });
@@ -318,15 +312,13 @@ export class SqliteStore implements LedgerStore {
 
   async keys(account: string): Promise<readonly KeyRecord[]> {
     checkAccount(account);
-    const keys = await this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.keys() ?? []);
+    const keys = await this.#session.read((sql) => SqliteAccount.find(sql, account)?.keys() ?? []);
     return keys.filter((key) => key.hash).map((key) => keyRecord(account, key));
   }
 
   async keyHashes(account: string): Promise<ReadonlyMap<string, KeyHashes>> {
     checkAccount(account);
-    return keyHashes(
-      await this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.keys() ?? []),
-    );
+    return keyHashes(await this.#session.read((sql) => SqliteAccount.find(sql, account)?.keys() ?? []));
   }
 
   async updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
@@ -337,12 +329,9 @@ export class SqliteStore implements LedgerStore {
   async rotateKey(command: RotateKey): Promise<RotateKeyResult> {
     checkRotateKey(command);
     const { account, hash } = command;
-    return this.#session.run('durable', (sql) => {
-      const rows = SqliteAccount.find(sql, account);
-      const result = rotateKey(rows, command, this.#now(), isHashTaken(sql, hash));
-      rows?.save();
-      return durable(result);
-    });
+    return this.#session.write('durable', (accounts) =>
+      durable(rotateKey(accounts.find(account), command, this.#now(), isHashTaken(accounts.sql, hash))),
+    );
   }
 
   async revokeKey(account: string, key: string): Promise<boolean> {
@@ -352,16 +341,16 @@ export class SqliteStore implements LedgerStore {
 
   /** Reads the whole file, which blocks this process's event loop. */
   async damage(): Promise<readonly string[]> {
-    const rows = await this.#session.run('read', (sql) => sql('PRAGMA integrity_check').all());
+    const rows = await this.#session.read((sql) => sql('PRAGMA integrity_check').all());
     return rows.map((row) => text(row, 'integrity_check')).filter((found) => found !== 'ok');
   }
 
   async announceGateway(gateway: string, leaseMs: number): Promise<void> {
-    await this.#session.run('write', (sql) => announceGateway(sql, gateway, this.#now(), leaseMs));
+    await this.#session.write('write', ({ sql }) => announceGateway(sql, gateway, this.#now(), leaseMs));
   }
 
   async liveGateways(): Promise<ReadonlyMap<string, number>> {
-    return this.#session.run('read', (sql) => liveGateways(sql, this.#now()));
+    return this.#session.read((sql) => liveGateways(sql, this.#now()));
   }
 
   /** Waits for running commands, and refuses later ones. */
@@ -373,9 +362,9 @@ export class SqliteStore implements LedgerStore {
   async #command<T>(
     account: string,
     work: (rows: SqliteAccount | undefined, now: number) => T,
-    mode: Mode = 'write',
+    mode: WriteMode = 'write',
   ): Promise<T> {
-    return this.#session.run(mode, (sql) => onAccount(sql, account, this.#now(), work));
+    return this.#session.write(mode, (accounts) => work(accounts.find(account), this.#now()));
   }
 
   /** Like `#command`, for commands that use leases. */
@@ -384,13 +373,20 @@ export class SqliteStore implements LedgerStore {
     work: (rows: SqliteAccount | undefined, now: number) => T,
     maxWaitMs?: number,
   ): Promise<T> {
-    return this.#session.run('write', (sql) => onAccount(sql, account, this.#leaseNow(sql), work), maxWaitMs);
+    return this.#session.write(
+      'write',
+      (accounts) => {
+        const now = this.#leaseNow(accounts);
+        return work(accounts.find(account), now);
+      },
+      maxWaitMs,
+    );
   }
 
   /** The store's time, for commands that use leases: moves all leases first if the clock was set. */
-  #leaseNow(sql: Sql): number {
+  #leaseNow(accounts: SqliteAccounts): number {
     const now = this.#now();
-    followClock(sql, this.#clockSteps, now);
+    followClock(accounts, this.#clockSteps, now);
     return now;
   }
 
@@ -405,18 +401,6 @@ export class SqliteStore implements LedgerStore {
       await setImmediate();
     }
   }
-}
-
-function onAccount<T>(
-  sql: Sql,
-  account: string,
-  now: number,
-  work: (rows: SqliteAccount | undefined, now: number) => T,
-): T {
-  const rows = SqliteAccount.find(sql, account);
-  const result = work(rows, now);
-  rows?.save();
-  return result;
 }
 
 /** Loads SQLite lazily, by a call that bundlers don't try to resolve. */
@@ -434,10 +418,10 @@ function durable<Reply extends { readonly code: string }>(
 
 /** Finds the account, or creates it unless `mustExist`. */
 function accountFor(
-  sql: Sql,
+  accounts: SqliteAccounts,
   { account, mustExist }: MakesAccount & { readonly account: string },
 ): SqliteAccount | undefined {
-  return mustExist ? SqliteAccount.find(sql, account) : SqliteAccount.open(sql, account);
+  return mustExist ? accounts.find(account) : accounts.open(account);
 }
 
 function within64Bits(seq: bigint): bigint {

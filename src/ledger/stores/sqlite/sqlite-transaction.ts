@@ -12,7 +12,8 @@ export interface SqliteHandle {
  * on the disk by the next checkpoint; a `durable` write is on the disk when it
  * returns, with all earlier ones; a `rehearsal` is a write that is rolled back.
  */
-export type Mode = 'read' | 'write' | 'durable' | 'rehearsal';
+export type Mode = 'read' | WriteMode;
+export type WriteMode = 'write' | 'durable' | 'rehearsal';
 
 /**
  * Runs `work` in one transaction, synchronously from begin to commit.
@@ -44,37 +45,6 @@ export function transact<T>({ database, sql }: SqliteHandle, mode: Mode, work: (
   } finally {
     if (mode === 'durable') database.exec('PRAGMA synchronous = NORMAL');
   }
-}
-
-/**
- * Runs `work` in a savepoint of the current transaction: if it fails, only its own changes are rolled back.
- *
- * @returns the failure of `work`, if any
- * @throws {TransactionLostError} if SQLite rolled back the whole transaction, as it may when the disk is full
- */
-export function runInSavepoint(sql: Sql, mode: Mode, work: (sql: Sql) => void): Failure | undefined {
-  sql('SAVEPOINT command').run();
-  let failure: Failure | undefined;
-  try {
-    work(sql);
-  } catch (error) {
-    failure = { error };
-  }
-  try {
-    if (failure || mode === 'rehearsal') sql('ROLLBACK TO command').run();
-    sql('RELEASE command').run();
-  } catch (cause) {
-    throw new TransactionLostError('the transaction was rolled back', { cause });
-  }
-  return failure;
-}
-
-export interface Failure {
-  readonly error: unknown;
-}
-
-export class TransactionLostError extends Error {
-  override readonly name = 'TransactionLostError';
 }
 
 /** Whether the error means that another process locks the file. */

@@ -39,19 +39,19 @@ export class AcmeStore implements LedgerStore {
     this.#rows = new MemoryStore({ now });
   }
 
-  admit(command: Admit): Promise<AdmitResult> {
+  async admit(command: Admit): Promise<AdmitResult> {
     return this.#rows.admit(command);
   }
 
-  extend(command: Extend): Promise<ExtendResult> {
+  async extend(command: Extend): Promise<ExtendResult> {
     return this.#rows.extend(command);
   }
 
-  settle(command: Settle): Promise<SettleResult> {
+  async settle(command: Settle): Promise<SettleResult> {
     return this.#rows.settle(command);
   }
 
-  void(command: Void): Promise<VoidResult> {
+  async void(command: Void): Promise<VoidResult> {
     return this.#rows.void(command);
   }
 

@@ -14,8 +14,9 @@ export const SENTINEL = ' ';
 
 /** Documentation of the keys, once for all scripts of an account. */
 const COLLECTIONS = /* lua */ `
--- KEYS[1] a  hash   the totals: av h g s x wo fl st q lw fw nx, and jq jg js jx jw of the compacted lines; ver, the
---                   version of this layout
+-- KEYS[1] a  hash   the totals: av h g s x wo fl st q lw fw nx; nd, when the next of d is due, or earlier; l1, what the
+--                   first lot in burn order has left, or -1; jq jg js jx jw of the compacted lines; ver, the version
+--                   of this layout
 -- KEYS[2] r  hash   request id -> state amount checkpoint due window tokens key, hashes of idempotency key and body
 --                   if it has one, =model and line; if voided also ending and provider. And
 --                   key:hash of idempotency key -> the last request admitted with it
@@ -24,7 +25,7 @@ const COLLECTIONS = /* lua */ `
 --                   id:v -> its version, expiry, previous hash and when that ends; without it version 1 and none of these
 -- KEYS[5] j  list   the journal, after the sentinel, which stays the first element when lines are compacted
 -- KEYS[6] g  hash   id of a grant or adjustment -> its parameters
--- KEYS[7] l  hash   open lot -> its remaining amount
+-- KEYS[7] l  hash   open lot -> its remaining amount; for the first it is l1 instead, unless that is -1
 -- KEYS[8] x  zset   open lots in burn order: "priority expiry id amount", all of score 0
 -- KEYS[9] u  hash   "day key model", the day counted from 1970 -> requests errors aborted, prompt cached completion
 --                   and reasoning tokens, charged, cost; the sentinel -> the charges of compacted rows
@@ -90,7 +91,7 @@ end
 `;
 
 const TOTALS = /* lua */ `
-local FIELDS = {'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw'}
+local FIELDS = {'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw', 'nd', 'l1'}
 local NEVER = 9007199254740992
 -- Incremented when the layout changes.
 local VERSION = '1'
@@ -104,13 +105,15 @@ local saves = {requests = {}, due = {}, lines = {}, deleted = {}, freed = {}}
 
 -- Loads the account's totals; nil if there is no account.
 local function load_totals()
-  local values = redis.call('HMGET', TOTALS, 'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw', 'st', 'ver')
+  local values = redis.call('HMGET', TOTALS, 'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw', 'nd',
+    'l1', 'st', 'ver')
   if not values[1] then return nil end
-  if values[13] ~= VERSION then
-    error('the account has version ' .. tostring(values[13]) .. '; this release supports only version ' .. VERSION)
+  if values[15] ~= VERSION then
+    error('the account has version ' .. tostring(values[15]) .. '; this release supports only version ' .. VERSION)
   end
   -- Created with all of its fields, so that the table need not grow.
-  totals = {av = '', h = '', g = '', s = '', x = '', wo = '', fl = '', q = '', lw = '', nx = '', fw = '', st = values[12]}
+  totals = {av = '', h = '', g = '', s = '', x = '', wo = '', fl = '', q = '', lw = '', nx = '', fw = '', nd = '', l1 = '',
+    st = values[14]}
   for i = 1, #FIELDS do
     local n = tonumber(values[i])
     if n < WIDE or FIELDS[i] == 'nx' then values[i] = n end
@@ -124,7 +127,7 @@ end
 local function create_account()
   if redis.call('EXISTS', unpack(KEYS)) > 0 then error('the account has lost its totals') end
   redis.call('HSET', TOTALS, 'ver', VERSION, 'av', '0', 'h', '0', 'g', '0', 's', '0', 'x', '0', 'wo', '0', 'fl', '0',
-    'q', '0', 'lw', '0', 'fw', '0', 'nx', '9007199254740992', 'st', 'open',
+    'q', '0', 'lw', '0', 'fw', '0', 'nx', '9007199254740992', 'nd', '0', 'l1', '-1', 'st', 'open',
     'jq', '0', 'jg', '0', 'js', '0', 'jx', '0', 'jw', '0')
   redis.call('HSET', REQUESTS, SENTINEL, '')
   redis.call('ZADD', DUE, '+inf', SENTINEL)
@@ -166,6 +169,7 @@ end
 local function reply(now, code, ...)
   if not totals then return {code, decimal(now), '0', '0'} end
   if plus(plus(plus(totals.av, totals.h), totals.s), totals.x) ~= totals.g then totals.st = 'frozen' end
+  if save_lots then save_lots() end
   save_totals()
   if #saves.deleted > 0 then
     redis.call('HDEL', REQUESTS, unpack(saves.deleted))
@@ -175,7 +179,6 @@ local function reply(now, code, ...)
   if #saves.freed > 0 then redis.call('HDEL', REQUESTS, unpack(saves.freed)) end
   if #saves.requests > 0 then redis.call('HSET', REQUESTS, unpack(saves.requests)) end
   if #saves.due > 0 then redis.call('ZADD', DUE, unpack(saves.due)) end
-  if save_lots then save_lots() end
   if save_keys then save_keys() end
   if save_usage then save_usage() end
   if #saves.lines > 0 then redis.call('RPUSH', JOURNAL, unpack(saves.lines)) end

@@ -8,6 +8,8 @@ export type Send = (command: string, ...args: readonly string[]) => Promise<unkn
 
 /** A Lua script with the parser of its reply. */
 export interface LuaScript<Args extends readonly string[], Reply> {
+  /** As it was written, before it was linked. */
+  readonly text: string;
   readonly source: string;
   readonly hash: string;
   readonly read: (reply: ReplyReader) => Reply;
@@ -21,7 +23,7 @@ export function defineScript<Args extends readonly string[], Reply>(
   read: (reply: ReplyReader) => Reply,
 ): LuaScript<Args, Reply> {
   const source = linkLua(text);
-  return { source, hash: createHash('sha1').update(source).digest('hex'), read };
+  return { text, source, hash: createHash('sha1').update(source).digest('hex'), read };
 }
 
 /** Reads a reply sequentially. Scripts reply with arrays of strings and of such arrays. */

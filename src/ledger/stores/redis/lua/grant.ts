@@ -50,8 +50,7 @@ totals.nx = math.min(totals.nx, expiry)
 write_line(now, 'g', id, amount, {})
 redis.call('HSET', PAID, id, terms)
 local member = string.format('%03d %016d %s %s', tonumber(ARGV[5]), expiry, id, ARGV[3])
-redis.call('HSET', LOTS, member, ARGV[3])
-redis.call('ZADD', BURN_ORDER, '0', member)
+add_lot(member, amount)
 return reply(now, 'ok', decimal(totals.av))
 `,
   (reply) => {

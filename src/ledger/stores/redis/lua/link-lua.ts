@@ -6,10 +6,14 @@
  * removed.
  */
 export function linkLua(source: string): string {
-  return withoutUnused(withoutConstants(source.replaceAll(COMMENT, '')));
+  return withoutUnused(withoutConstants(withoutComments(source)));
 }
 
-function withoutConstants(source: string): string {
+export function withoutComments(source: string): string {
+  return source.replaceAll(COMMENT, '');
+}
+
+export function withoutConstants(source: string): string {
   const values = new Map([...source.matchAll(CONSTANT)].map(([, name = '', value = '']) => [name, value]));
   return source.replaceAll(CONSTANT, '').replaceAll(CAPITALS, (name) => values.get(name) ?? name);
 }

@@ -6,6 +6,8 @@ import { USAGE_LUA } from './usage-lua.ts';
 /** Requests and their ends, as in account-engine.ts. */
 const REQUESTS_LUA: string = /* lua */ `
 local RETENTION = 86400000
+-- For nothing that is due.
+local LAST_MS = 9007199254740991
 -- For a request that cost nothing and has no idempotency key.
 local FREE_RETENTION = 600000
 
@@ -32,6 +34,7 @@ local function save_request(request)
     request.ended)
   dues[#dues + 1] = due
   dues[#dues + 1] = request.id
+  totals.nd = math.min(totals.nd, request.due)
   changed_requests[request.id] = request
 end
 
@@ -143,14 +146,19 @@ end
 -- Ends leases that ran out, up to the horizon, and deletes final records that are due, oldest first; returns how many.
 local function reap(budget, now)
   -- A negative limit would mean no limit.
-  if budget <= 0 then return 0 end
+  if budget <= 0 or now < totals.nd then return 0 end
   local count = 0
   local ids = redis.call('ZRANGE', DUE, '-inf', decimal(now), 'BYSCORE', 'LIMIT', '0', decimal(budget))
+  if #ids < budget then
+    local later = redis.call('ZRANGE', DUE, '(' .. decimal(now), '+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')
+    totals.nd = math.min(tonumber(later[2]), LAST_MS)
+  end
   for _, id in ipairs(ids) do
     local request = load_request(id)
     if not request then
       -- Its record is missing, which only a change from outside can cause: left for an operator.
       totals.st = 'frozen'
+      totals.nd = 0
       return count
     end
     if request.state ~= 'H' then
@@ -165,6 +173,8 @@ local function reap(budget, now)
         {1, 1, 0, 0, 0, 0, 0, 0, 0})
       write_line(now, 'e', id, moved, {hold = hold, key = request.key})
       count = count + 1
+    else
+      totals.nd = math.min(totals.nd, request.due)
     end
   end
   return count

@@ -33,7 +33,7 @@ return {redis.call('HGETALL', TOTALS), redis.call('HGETALL', REQUESTS), redis.ca
       lowWater: Number(totals.get('lw')),
       freeLowWater: Number(totals.get('fw') ?? 0),
       requests: requests.filter(isRequest).map(([id, row]) => requestRecord(id, row)),
-      lots: lots.filter(isNoSentinel).sort(inBurnOrder).map(lotState),
+      lots: lotStates(lots, totals.get('l1')),
       keys: keyIds(keys).map((key) => keyState(account, keys, key)),
       compacted: {
         seq: amount('jq'),
@@ -64,6 +64,13 @@ function isNoSentinel([field]: [string, string]): boolean {
 
 function inBurnOrder([a]: [string, string], [b]: [string, string]): number {
   return a < b ? -1 : 1;
+}
+
+/** @param first - what the first lot in burn order has left, if it isn't -1 */
+function lotStates(lots: readonly [string, string][], first = '-1'): Lot[] {
+  const states = lots.filter(isNoSentinel).sort(inBurnOrder).map(lotState);
+  const [lot, ...others] = states;
+  return lot && first !== '-1' ? [{ ...lot, remaining: BigInt(first) }, ...others] : states;
 }
 
 function lotState([member, remaining]: [string, string]): Lot {

@@ -1,0 +1,102 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import type { Child } from './child.ts';
+import { addressOf, type Round } from './figures.ts';
+import { startProxy } from './proxies.ts';
+import type { Proxy, Context } from './proxy.ts';
+
+/** What every part of the benchmark needs. */
+export interface Bench {
+  readonly context: Context;
+  readonly upstream: Child;
+  readonly load: Child;
+  redisCpuUs(): Promise<number>;
+  /** Other gateways that this machine has. */
+  readonly peers: readonly string[];
+  readonly rounds: number;
+  /** Of one proxy in one round. */
+  readonly seconds: number;
+  /** A run before each round that doesn't count: a process that has waited for others has lost its place in the caches. 0 for none. */
+  readonly leadSeconds: number;
+  /** A run before the first round of a proxy that doesn't count: its first requests are slow. */
+  readonly warmSeconds: number;
+  readonly isQuick: boolean;
+}
+
+/** What a proxy does in a number of seconds. */
+type Measure = (proxy: Proxy, seconds: number) => Promise<Round>;
+
+/** Starts these proxies and runs their code until it is compiled; they end when `use` is done. */
+export async function withProxies<T>(
+  bench: Bench,
+  names: readonly string[],
+  use: (proxies: readonly Proxy[]) => Promise<T>,
+): Promise<T> {
+  const proxies: Proxy[] = [];
+  try {
+    for (const name of names) proxies.push(await startProxy(name, bench.context));
+    for (const proxy of proxies) if (proxy.node) await compile(bench, proxy);
+    return await use(proxies);
+  } finally {
+    for (const proxy of proxies) await proxy.stop();
+  }
+}
+
+/**
+ * Runs every proxy once a round, in an order that changes, and returns each proxy's rounds.
+ *
+ * The machine's speed drifts, so a proxy is compared with the bare one of its own round.
+ *
+ * @param measureMore - what is measured after each round that counts, by itself
+ */
+export async function takeTurns(
+  bench: Bench,
+  proxies: readonly Proxy[],
+  measure: Measure,
+  measureMore: (proxy: Proxy) => Promise<Round> = async () => ({}),
+): Promise<ReadonlyMap<string, readonly Round[]>> {
+  for (const proxy of proxies) {
+    await measure(proxy, proxy.isSlowAtFirst && !proxy.node ? bench.warmSeconds : 0.5);
+    await idle(proxy);
+  }
+  const rounds = new Map<string, Round[]>(proxies.map(({ name }) => [name, []]));
+  for (let round = 0; round < bench.rounds; round++) {
+    const turned = [...proxies.slice(round % proxies.length), ...proxies.slice(0, round % proxies.length)];
+    for (const proxy of turned) {
+      if (bench.leadSeconds > 0) await measure(proxy, bench.leadSeconds);
+      const measured = await measure(proxy, bench.seconds);
+      rounds.get(proxy.name)?.push({ ...measured, ...(await measureMore(proxy)) });
+      await idle(proxy);
+    }
+  }
+  return rounds;
+}
+
+/** `takeTurns` with fresh processes. */
+export function interleave(
+  bench: Bench,
+  names: readonly string[],
+  measure: Measure,
+  measureMore?: (proxy: Proxy) => Promise<Round>,
+): Promise<ReadonlyMap<string, readonly Round[]>> {
+  return withProxies(bench, names, (proxies) => takeTurns(bench, proxies, measure, measureMore));
+}
+
+/** Requests and streams at full speed, whatever is measured then: a process that serves for days has all of its code compiled. */
+async function compile({ load, warmSeconds }: Bench, proxy: Proxy): Promise<void> {
+  const target = { ...addressOf(proxy), bytes: 1024 };
+  await load.ask('closed', { ...target, model: 'json-1200', connections: 64, seconds: warmSeconds });
+  await load.ask('streams', { ...target, model: 'stream-200-0', streams: 32, seconds: warmSeconds / 2 });
+}
+
+/** Waits, for 8 seconds at most, until a foreign process has done its remaining work: it would run in another's round. */
+async function idle(proxy: Proxy): Promise<void> {
+  if (proxy.node) return;
+  let before = await proxy.cpuUs();
+  for (const until = performance.now() + 8000; performance.now() < until;) {
+    await sleep(50);
+    const now = await proxy.cpuUs();
+    if (now - before <= 10_000) return;
+    before = now;
+  }
+}

@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+
+import { admit } from './admit.ts';
+import type { LuaScript } from './define-script.ts';
+import { extend } from './extend.ts';
+import { withoutConstants, withoutComments } from './link-lua.ts';
+import { ENDS_LUA } from './requests-lua.ts';
+import { settle } from './settle.ts';
+import { release } from './void.ts';
+
+/**
+ * The scripts of a request as functions of a library of Redis: their shared functions are made once, when the library is
+ * loaded, and not at each call.
+ *
+ * All names have a hash of the code. So several versions of the router can use one server, each with a library of its own.
+ */
+export interface Library {
+  readonly source: string;
+  /** Names of the functions. */
+  readonly functions: ReadonlyMap<unknown, string>;
+}
+
+/** Variables at the top. Those in capitals are constants. */
+const STATE = /^local ([a-z_]+(?:, [a-z_]+)*)(?: = (.+))?$/gm;
+
+export const requestLibrary: Library = makeLibrary({ admit, extend, settle, void: release });
+
+function makeLibrary(scripts: Readonly<Record<string, Pick<LuaScript<never, unknown>, 'text'>>>): Library {
+  const parts = Object.entries(scripts).map(([name, { text }]) => partsOf(name, text));
+  const code = linkLibrary(parts);
+  const library = `ccr_${createHash('sha1')
+    .update(JSON.stringify([code, parts]))
+    .digest('hex')
+    .slice(0, 16)}`;
+  const registered = parts.map(
+    ({ name, flags }) => `redis.register_function{function_name = '${library}_${name}', flags = {${flags}},
+  callback = function(keys, args)
+    KEYS, ARGV = keys, args
+    reset()
+    return main_${name}()
+  end}
+`,
+  );
+  return {
+    source: `#!lua name=${library}\n${code}${registered.join('')}`,
+    functions: new Map(Object.entries(scripts).map(([name, script]) => [script, `${library}_${name}`])),
+  };
+}
+
+interface Part {
+  readonly name: string;
+  readonly flags: string;
+  readonly main: string;
+}
+
+function partsOf(name: string, text: string): Part {
+  const [head = '', main = ''] = text.split(ENDS_LUA);
+  const flags = /^#!lua flags=(.+)$/m.exec(head)?.[1]?.split(',') ?? [];
+  return { name, flags: flags.map((flag) => `'${flag}'`).join(', '), main };
+}
+
+function linkLibrary(parts: readonly Part[]): string {
+  const mains = parts.map(({ name, main }) => `local function main_${name}()\n${main}end\n`);
+  const code = `local KEYS, ARGV\n${ENDS_LUA}\n${mains.join('')}`;
+  const linked = withoutConstants(withoutComments(code));
+  return linked.replace(
+    'local function main_',
+    `local function reset()\n${resets(linked)}end\nlocal function main_`,
+  );
+}
+
+/** Statements that give each variable of a command its first value again. */
+function resets(code: string): string {
+  const [shared = ''] = code.split('local function main_');
+  return [...shared.matchAll(STATE)]
+    .filter(([, names = '']) => !shared.includes(`\n${names.split(',')[0]} = function`))
+    .map(([, names, value = 'nil']) => `  ${names} = ${value}\n`)
+    .join('');
+}

@@ -1,0 +1,97 @@
+/** Something that waits for a reply, in a list of `Waits`: a node of it, so that its end takes no search. */
+export class Wait {
+  /** It has ended, or timed out. */
+  isOver = false;
+  beganAt = 0;
+  /** How long this process had stalled before, in all. */
+  stalledBeforeMs = 0;
+  earlier: Wait = this;
+  later: Wait = this;
+
+  onTimeout(): void {}
+}
+
+/**
+ * Timeouts of one length for replies of another process, with one timer for all.
+ *
+ * As in `async/timeout.ts`, the timer runs in slices, and the time by which a slice was late doesn't count, because an
+ * event loop that was blocked runs its timers before it reads its sockets. At the end the sockets are read once more.
+ */
+export class Waits {
+  readonly #ms: number;
+  readonly #sliceMs: number;
+  /** Start and end of the list, which is a ring in the order in which they began. */
+  readonly #ring = new Wait();
+  #isTimed = false;
+  #sliceEndsAt = 0;
+  /** How long this process has stalled, in all. */
+  #stalledMs = 0;
+
+  /** @param ms - at most twice as long if this process stalls, plus a slice */
+  constructor(ms: number) {
+    this.#ms = ms;
+    this.#sliceMs = ms < SHORT_MS ? ms : ms / SLICES;
+  }
+
+  begin(wait: Wait): void {
+    wait.beganAt = performance.now();
+    wait.stalledBeforeMs = this.#stalledMs;
+    const ring = this.#ring;
+    wait.earlier = ring.earlier;
+    wait.later = ring;
+    ring.earlier.later = wait;
+    ring.earlier = wait;
+    if (!this.#isTimed) this.#endSliceIn(this.#sliceMs, wait.beganAt);
+  }
+
+  end(wait: Wait): void {
+    wait.isOver = true;
+    remove(wait);
+  }
+
+  readonly #endSlice = (): void => {
+    const now = performance.now();
+    const lateMs = now - this.#sliceEndsAt;
+    if (lateMs > LATE_MS) this.#stalledMs += Math.min(lateMs, this.#sliceMs);
+    this.#isTimed = false;
+    let first = this.#ring.later;
+    while (first !== this.#ring && this.#leftMs(first, now) <= 0) {
+      remove(first);
+      setImmediate(timeOut, first);
+      first = this.#ring.later;
+    }
+    if (first !== this.#ring) this.#endSliceIn(Math.min(this.#leftMs(first, now), this.#sliceMs), now);
+  };
+
+  /** A process that is always late must time out in the end, too: what doesn't count is at most the timeout's length. */
+  #leftMs({ beganAt, stalledBeforeMs }: Wait, now: number): number {
+    return beganAt + this.#ms + Math.min(this.#stalledMs - stalledBeforeMs, this.#ms) - now;
+  }
+
+  #endSliceIn(ms: number, now: number): void {
+    this.#isTimed = true;
+    this.#sliceEndsAt = now + ms;
+    // Without effect on the process's life: it may be idle by then, and a connection that waits keeps it alive.
+    setTimeout(this.#endSlice, ms).unref();
+  }
+}
+
+const SLICES = 4;
+/** Shorter timeouts have one slice. */
+const SHORT_MS = 40;
+/** A timer that is later than this was delayed by a stall of this process. */
+const LATE_MS = 20;
+
+function remove(wait: Wait): void {
+  wait.earlier.later = wait.later;
+  wait.later.earlier = wait.earlier;
+  // In the old generation it would keep the next one alive, and that one the rest.
+  wait.earlier = wait;
+  wait.later = wait;
+}
+
+function timeOut(wait: Wait): void {
+  if (wait.isOver) return;
+  wait.isOver = true;
+  wait.onTimeout();
+}

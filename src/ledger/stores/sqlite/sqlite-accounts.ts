@@ -1,0 +1,83 @@
+import { LRUCache } from 'lru-cache';
+import type { ClockReading } from '../../engine/clock-steps.ts';
+import { SqliteAccount } from './sqlite-account.ts';
+import { integer } from './sqlite-columns.ts';
+import type { Sql } from './sqlite-schema.ts';
+
+/** Rows that are kept in memory: about 10 MB. */
+const MAX_ROWS = 20_000;
+
+/**
+ * The accounts of a file, for the transactions that write to it.
+ *
+ * What a transaction read and wrote is kept for the next ones, until another connection has written, or a transaction
+ * failed. What is kept is always as in the file: `begin` checks it, `save` writes what has changed.
+ */
+export class SqliteAccounts {
+  readonly sql: Sql;
+  /** The last one of any process, if it was read. */
+  clockReading: ClockReading | undefined;
+  readonly #kept = new LRUCache<string, SqliteAccount>({
+    maxSize: MAX_ROWS,
+    sizeCalculation: ({ size }) => size,
+  });
+  /** Those of the running transaction: none of them may be dropped before it was saved. */
+  readonly #used = new Map<string, SqliteAccount>();
+  /** Changes with each commit of another connection. */
+  #version: bigint | undefined;
+
+  constructor(sql: Sql) {
+    this.sql = sql;
+  }
+
+  /** Begins a transaction, once the file is locked. */
+  begin(): void {
+    const version = integer(this.sql(VERSION).get() ?? {}, 'data_version');
+    if (version !== this.#version) this.clear();
+    this.#version = version;
+  }
+
+  find(name: string): SqliteAccount | undefined {
+    return this.#known(name) ?? this.#use(name, SqliteAccount.find(this.sql, name));
+  }
+
+  /** Finds or creates an account. */
+  open(name: string): SqliteAccount {
+    return this.#known(name) ?? this.#use(name, SqliteAccount.open(this.sql, name));
+  }
+
+  /** Writes all that has changed. */
+  save(): void {
+    for (const account of this.#used.values()) account.save();
+  }
+
+  /** Keeps the accounts of a transaction that was committed. */
+  keep(): void {
+    for (const [name, account] of this.#used) this.#kept.set(name, account);
+    this.#used.clear();
+  }
+
+  /** Writes all that has changed, and reads it again when it is used next. */
+  forget(): void {
+    this.save();
+    this.clear();
+  }
+
+  /** Drops everything, also what isn't saved. */
+  clear(): void {
+    this.#used.clear();
+    this.#kept.clear();
+    this.clockReading = undefined;
+  }
+
+  #known(name: string): SqliteAccount | undefined {
+    return this.#used.get(name) ?? this.#use(name, this.#kept.get(name));
+  }
+
+  #use<T extends SqliteAccount | undefined>(name: string, account: T): T {
+    if (account) this.#used.set(name, account);
+    return account;
+  }
+}
+
+const VERSION = 'PRAGMA data_version';

@@ -1,0 +1,21 @@
+import type { Connection } from '../catalog/connection.ts';
+import { UpstreamTimeoutError } from '../errors/upstream-errors.ts';
+
+/** The error for a request that is aborted while it waits for one of `maxConnections`.
+ *
+ * @param others - the number of other requests that wait
+ */
+export function waitEnded(
+  reason: Error,
+  { maxConnections, origin, connectMs }: Connection,
+  others: number,
+): Error {
+  if (!(reason instanceof UpstreamTimeoutError) || reason.timeout !== 'connect') return reason;
+  const cause = new Error(
+    `${origin.origin}: maxConnections (${maxConnections}) are in use, and other requests that wait are ${others}`,
+  );
+  return Object.assign(new UpstreamTimeoutError('wait', connectMs), { cause });
+}
+
+/** Forgets a request that is aborted before it was sent. Returns the error for it. */
+export type ExplainAbort<Request> = (request: Request, reason: Error) => Error;

@@ -1,0 +1,216 @@
+import type { Socket } from 'node:net';
+
+import type { Client } from 'undici';
+
+import { asError } from '../platform/as-error.ts';
+import { waitEnded } from './connection-wait.ts';
+import type { Dialer } from './dialer.ts';
+import { loadUndici } from './load-undici.ts';
+import { connectionError, type Sending, type SendListener, type UpstreamRequest } from './transport.ts';
+import { UndiciRequest } from './undici-request.ts';
+import { WarmConnections, WarmSocket } from './warm-connections.ts';
+
+/** An unused connection is closed before a provider would close it. */
+export const KEEP_ALIVE_MS = 30_000;
+/** How much earlier than a provider announces: its clock started first. */
+const KEEP_ALIVE_MARGIN_MS = 1000;
+const MAX_FREE = 1024;
+
+/** Keep-alive connections to one origin over HTTP/1.1, each with one request at a time.
+ *
+ * Each is a client of undici. Its `Pool` looks through all of its clients for each request, and can't take back a
+ * request that waits.
+ */
+export class UndiciClients {
+  readonly #undici = loadUndici();
+  readonly #dialer: Dialer;
+  readonly #warm: WarmConnections<WarmSocket>;
+  /** Open, and not used yet: over these the provider chose HTTP/1.1, when it could have had HTTP/2. */
+  readonly #opened: WarmSocket[] = [];
+  readonly #all = new Set<ClientConnection>();
+  /** The one that was used last is used next. */
+  readonly #free: ClientConnection[] = [];
+  readonly #waiting: UndiciRequest[] = [];
+
+  constructor(dialer: Dialer) {
+    this.#dialer = dialer;
+    this.#warm = new WarmConnections({
+      size: dialer.connection.keepWarm,
+      open: async () => this.#takeOpened() ?? new WarmSocket(await dialer.open({ background: true })),
+      hasRoom: () => dialer.hasRoom || this.#opened.length > 0,
+      onReady: this.serve,
+    });
+  }
+
+  setWarm(isWarm: boolean): void {
+    if (isWarm) this.#warm.start();
+    else this.#warm.stop();
+  }
+
+  /** Uses a connection that was opened elsewhere. */
+  adopt(socket: Socket): void {
+    this.#opened.push(new WarmSocket(socket));
+  }
+
+  send(request: UpstreamRequest, listener: SendListener): Sending {
+    const sending = new UndiciRequest(request, listener, this.#explainAbort);
+    const connection = this.#waiting.length === 0 ? this.#connection() : undefined;
+    if (connection) this.#use(connection, sending);
+    else this.#waiting.push(sending);
+    return sending;
+  }
+
+  close(): void {
+    const closed = connectionError('ECONNRESET', 'The router was closed');
+    this.#warm.stop();
+    for (const sending of this.#waiting.splice(0)) sending.abort(closed);
+    for (const opened of this.#opened) opened.close();
+    for (const { client } of this.#all) void client.destroy(closed);
+  }
+
+  /** Sends what waits, as far as there are connections. */
+  readonly serve = (): void => {
+    for (let next = this.#nextWaiting(); next; next = this.#nextWaiting()) {
+      const connection = this.#connection();
+      if (!connection) {
+        this.#waiting.unshift(next);
+        return;
+      }
+      this.#use(connection, next);
+    }
+    this.#warm.fill();
+  };
+
+  readonly #explainAbort = (sending: UndiciRequest, reason: Error): Error => {
+    const index = this.#waiting.indexOf(sending);
+    if (index === -1) return reason;
+    this.#waiting.splice(index, 1);
+    return waitEnded(reason, this.#dialer.connection, this.#waiting.length);
+  };
+
+  /** A free connection, else a warm one, else a new one; undefined if there are as many as allowed. */
+  #connection(): ClientConnection | undefined {
+    const free = this.#free.pop();
+    if (free) return free;
+    const ready = this.#takeOpened() ?? this.#warm.take();
+    if (!ready && !this.#dialer.hasRoom) return undefined;
+    return this.#open(ready?.release());
+  }
+
+  #takeOpened(): WarmSocket | undefined {
+    for (let opened = this.#opened.pop(); opened; opened = this.#opened.pop()) {
+      if (opened.isOpen) return opened;
+    }
+    return undefined;
+  }
+
+  #use(connection: ClientConnection, sending: UndiciRequest): void {
+    connection.isBusy = true;
+    sending.isReused = () => connection.isReused;
+    sending.onDone = () => {
+      connection.isBusy = false;
+      connection.isReused = true;
+      this.#release(connection);
+    };
+    connection.client.dispatch(
+      sending.takeOptions(() => connection.socket),
+      sending,
+    );
+  }
+
+  #release(connection: ClientConnection): void {
+    if (!connection.socket || connection.socket.destroyed) {
+      this.#drop(connection);
+      return;
+    }
+    const next = this.#nextWaiting();
+    if (next) this.#use(connection, next);
+    else if (this.#free.length < MAX_FREE) this.#free.push(connection);
+    else this.#drop(connection);
+  }
+
+  #nextWaiting(): UndiciRequest | undefined {
+    for (;;) {
+      const sending = this.#waiting.shift();
+      if (!sending?.isAborted) return sending;
+    }
+  }
+
+  #open(ready: Socket | undefined): ClientConnection {
+    const { connection: options } = this.#dialer;
+    const client = new this.#undici.Client(options.origin, {
+      pipelining: 1,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      keepAliveTimeoutThreshold: KEEP_ALIVE_MARGIN_MS,
+      // An attempt has timeouts of its own.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: (_options, callback) => {
+        void this.#connect(connection, callback);
+      },
+    });
+    // At once, so that it counts: undici may connect later.
+    const opening = ready ? Promise.resolve(ready) : this.#dialer.open();
+    opening.catch(() => {});
+    const connection: ClientConnection = {
+      client,
+      opening,
+      socket: undefined,
+      isBusy: false,
+      isReused: ready !== undefined,
+    };
+    const onClosed = (): void => {
+      // A client with a request connects again.
+      if (!connection.isBusy) this.#drop(connection);
+    };
+    client.on('disconnect', onClosed);
+    client.on('connectionError', onClosed);
+    this.#all.add(connection);
+    return connection;
+  }
+
+  /** Never rejects. */
+  async #connect(connection: ClientConnection, callback: ConnectCallback): Promise<void> {
+    const { opening = this.#reopen(connection) } = connection;
+    connection.opening = undefined;
+    connection.socket = undefined;
+    try {
+      const socket = await opening;
+      connection.socket = socket;
+      callback(null, socket);
+    } catch (error) {
+      callback(asError(error), null);
+    }
+  }
+
+  #reopen(connection: ClientConnection): Promise<Socket> {
+    connection.isReused = false;
+    return this.#dialer.open();
+  }
+
+  #drop(connection: ClientConnection): void {
+    if (!this.#all.delete(connection)) return;
+    const index = this.#free.indexOf(connection);
+    if (index !== -1) this.#free.splice(index, 1);
+    void connection.client.destroy();
+    void connection.opening?.then(
+      (socket) => socket.destroy(),
+      () => {},
+    );
+  }
+}
+
+/** As undici calls it. */
+type ConnectCallback = (...result: [null, Socket] | [Error, null]) => void;
+
+/** A client of undici, which has one connection at a time. */
+interface ClientConnection {
+  readonly client: Client;
+  /** What undici gets when it first connects; undefined from then on. */
+  opening: Promise<Socket> | undefined;
+  socket: Socket | undefined;
+  isBusy: boolean;
+  /** It stood before its latest request: the provider may be closing it at this moment. */
+  isReused: boolean;
+}

@@ -1,0 +1,197 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Socket } from 'node:net';
+
+import type { Dispatcher } from 'undici';
+
+import { type BodySource, PushBody } from '../http/answer-body.ts';
+import { byteLength, type BodyChunks } from '../http/body-chunks.ts';
+import type { ExplainAbort } from './connection-wait.ts';
+import {
+  connectionError,
+  MAX_INTERIM_ANSWERS,
+  type Sending,
+  type SendListener,
+  switchedProtocols,
+  tooManyInterim,
+  type UpstreamRequest,
+} from './transport.ts';
+
+type Controller = Dispatcher.DispatchController;
+
+/** One request to a provider over HTTP/1.1: undici's handler for it, and the source of its answer's body. */
+export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodySource {
+  diedUnanswered = false;
+  readonly wasRefused = false;
+  /** Whether the connection stood before this request. */
+  isReused: () => boolean = () => false;
+  /** Called once, when undici is through with the request. */
+  onDone: (() => void) | undefined;
+  readonly #listener: SendListener;
+  readonly #explainAbort: ExplainAbort<UndiciRequest>;
+  /** Released once given to undici. */
+  #request: UpstreamRequest | undefined;
+  #controller: Controller | undefined;
+  #body: PushBody | undefined;
+  #aborted: Error | undefined;
+  #interim = 0;
+  #isAnswering = false;
+  #isFailed = false;
+
+  constructor(request: UpstreamRequest, listener: SendListener, explainAbort: ExplainAbort<UndiciRequest>) {
+    this.#request = request;
+    this.#listener = listener;
+    this.#explainAbort = explainAbort;
+  }
+
+  get isAborted(): boolean {
+    return this.#aborted !== undefined;
+  }
+
+  /**
+   * What undici sends. Called once.
+   *
+   * @param socket - the connection, once there is one
+   */
+  takeOptions(socket: () => Socket | undefined): Dispatcher.DispatchOptions {
+    const request = this.#request;
+    if (!request) throw new TypeError('The request was sent');
+    this.#request = undefined;
+    const { path, headers, body } = request;
+    return { path, method: 'POST', headers, body: bodyFor(body, socket) };
+  }
+
+  abort(reason: Error): void {
+    this.#aborted ??= this.#request ? this.#explainAbort(this, reason) : reason;
+    if (this.#body) this.#body.destroy(reason);
+    else {
+      this.#controller?.abort(reason);
+      this.#fail(reason);
+    }
+  }
+
+  // The source of the body
+
+  pause(): void {
+    this.#controller?.pause();
+  }
+
+  resume(): void {
+    // undici must not be resumed while it parses, be it the answer of another request.
+    queueMicrotask(() => this.#controller?.resume());
+  }
+
+  destroy(reason?: Error): void {
+    this.#controller?.abort(reason ?? new Error('The answer is not read on'));
+  }
+
+  // undici's handler
+
+  onRequestStart(controller: Controller): void {
+    this.#controller = controller;
+    if (this.#aborted) controller.abort(this.#aborted);
+    else this.#listener.onConnected();
+  }
+
+  /** The first byte of an answer. */
+  onResponseStarted(): void {
+    this.#isAnswering = true;
+  }
+
+  onResponseStart(controller: Controller, statusCode: number, headers: IncomingHttpHeaders): void {
+    if (this.#isFailed) return;
+    if (statusCode >= 200) {
+      this.#body = new PushBody(this);
+      this.#listener.onHead({ statusCode, headers, body: this.#body });
+      return;
+    }
+    this.#interim += 1;
+    if (this.#interim > MAX_INTERIM_ANSWERS) controller.abort(tooManyInterim());
+  }
+
+  onResponseData(_controller: Controller, chunk: Buffer): void {
+    this.#body?.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.onDone?.();
+    this.#body?.end();
+    this.#listener.onOver();
+  }
+
+  onResponseError(_controller: Controller | undefined, error: Error): void {
+    this.diedUnanswered = !this.#body && !this.#isAnswering && this.isReused();
+    this.onDone?.();
+    if (this.#body) {
+      this.#body.fail(this.#aborted ?? asConnectionError(error));
+      this.#listener.onOver();
+      return;
+    }
+    this.#fail(error);
+  }
+
+  #fail(error: Error): void {
+    if (this.#isFailed || this.#body) return;
+    this.#isFailed = true;
+    this.#request = undefined;
+    const reason = this.#aborted ?? asConnectionError(error);
+    // Not before `send` has returned: undici may fail while it is called.
+    queueMicrotask(() => {
+      this.#listener.onFailed(reason);
+    });
+  }
+}
+
+/** Longer bodies are given to undici so that it can't keep them for as long as the answer lasts. */
+const MAX_BUFFERED_BYTES = 16_384;
+
+function bodyFor(chunks: BodyChunks, socket: () => Socket | undefined): Buffer {
+  const [only, second] = chunks;
+  if (!second && only && only.length <= MAX_BUFFERED_BYTES) return only;
+  // undici's types don't have iterables, which its documentation does.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return releasing(chunks, socket) as unknown as Buffer;
+}
+
+/** Yields the chunks, and keeps none. They leave together with the head, in one system call, if the socket takes them all. */
+function releasing(chunks: BodyChunks, socketOf: () => Socket | undefined): Iterable<Buffer> {
+  const bytes = byteLength(chunks);
+  const left = [...chunks].toReversed();
+  return {
+    *[Symbol.iterator]() {
+      const socket = socketOf();
+      // undici waits for a socket that is full, and a corked one would stay so.
+      const isCorked = socket !== undefined && bytes < socket.writableHighWaterMark / 2;
+      if (isCorked) socket.cork();
+      try {
+        for (let chunk = left.pop(); chunk; chunk = left.pop()) yield chunk;
+      } finally {
+        if (isCorked) socket.uncork();
+      }
+    },
+  };
+}
+
+/** Codes of errors about what the provider sent. */
+const NOT_HTTP: ReadonlySet<string | undefined> = new Set([
+  'UND_ERR_HEADERS_OVERFLOW',
+  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
+]);
+
+/** An error of undici with the code that Node's client has for the same. */
+function asConnectionError(error: Error): Error {
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  if (error.name === 'HTTPParserError' || NOT_HTTP.has(code)) {
+    return code?.startsWith('HPE_') ? error : connectionError('HPE_INVALID', error.message);
+  }
+  if (code === undefined || !code.startsWith('UND_ERR_')) return error;
+  switch (error.message) {
+    case 'bad upgrade':
+      return switchedProtocols();
+    case 'bad response':
+      return connectionError('HPE_INVALID', 'An interim answer that was not asked for');
+    default:
+  }
+  // The router's own mistake, such as an invalid header.
+  if (code === 'UND_ERR_INVALID_ARG') return new TypeError(error.message);
+  return connectionError('ECONNRESET', error.message);
+}
