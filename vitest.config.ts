@@ -10,6 +10,9 @@ const POLL = { poll: { timeout: 25_000 } };
 
 const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 
+/** Next.js is a package of the e2e tier. */
+const NEXT_STAND_IN = { alias: { 'next/server.js': path('test/fixtures/next-server.ts') } };
+
 /** Attacks on a process of its own, the built command or an example. */
 const ATTACKS_ON_PROCESSES = [
   'test/attacks/exhaust-memory-by-*.test.ts',
@@ -44,11 +47,7 @@ export default defineConfig({
       },
       {
         // Half of their time they wait, for sockets and child processes.
-        resolve: {
-          alias: {
-            'next/server.js': path('test/fixtures/next-server.ts'),
-          },
-        },
+        resolve: NEXT_STAND_IN,
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts', 'test/attacks/*.test.ts'],
@@ -65,6 +64,7 @@ export default defineConfig({
       },
       {
         // The same tests on the other transport.
+        resolve: NEXT_STAND_IN,
         test: {
           name: 'undici',
           env: { TEST_TRANSPORT: 'undici' },

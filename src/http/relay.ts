@@ -85,6 +85,8 @@ class Relay implements BodyReader {
   #linger: Timeout | undefined;
   #onDrain: (() => void) | undefined;
   readonly #stalls = new Stalls();
+  /** The connection to the client is reset in the next turn of the event loop. */
+  #isResetting = false;
   /** When the first byte of the body arrived. */
   #firstByteAt: number | undefined;
   /** The client disconnected, and the rest is only metered: the usage of a finished answer, or everything to its end. */
@@ -120,10 +122,10 @@ class Relay implements BodyReader {
       ? undefined
       : body.takeWhole(this.#head['content-length'], MAX_PART_BYTES);
     if (whole) this.#forwardWhole(whole);
-    if (this.#end) return this.#end;
+    if (this.#end && !this.#isResetting) return this.#end;
     return new Promise((resolve) => {
       this.#resolve = resolve;
-      this.#listen();
+      if (!this.#end) this.#listen();
     });
   }
 
@@ -164,7 +166,7 @@ class Relay implements BodyReader {
     if (this.#onDrain) this.#response.off('drain', this.#onDrain);
     this.#client.onDisconnect(undefined);
     this.#options.meter.end();
-    this.#resolve?.(this.#end);
+    if (!this.#isResetting) this.#resolve?.(this.#end);
   }
 
   #forwardWhole(bytes: Buffer): void {
@@ -354,8 +356,12 @@ class Relay implements BodyReader {
     if (this.#betweenEvents()) {
       this.#response.end(Buffer.from(`data: ${JSON.stringify(shown)}\n\n`));
     } else {
-      // What was written in this turn leaves first: its reader knows then that more is missing.
-      setImmediate(() => this.#response.destroy());
+      // What was written in this turn leaves first. Until then the relay isn't over: a framework may end the response after it.
+      this.#isResetting = true;
+      setImmediate(() => {
+        this.#response.destroy();
+        if (this.#end) this.#resolve?.(this.#end);
+      });
     }
   }
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { type Gateway, QUESTION, startGateway } from '../helpers/gateway.ts';
+import { TRANSPORT } from '../helpers/transport.ts';
 import { type MaliciousProvider, repeated, startMaliciousProvider } from './malicious-provider.ts';
 import { writeAll } from './victim.ts';
 
@@ -26,8 +27,11 @@ describe('a provider that never comes to its answer', () => {
     provider.script = (socket) => writeAll(socket, repeated(interim.repeat(1000)));
     const response = await gateway.post(QUESTION);
     expect(response.status).toBe(502);
+    // undici takes a `100 Continue` that was not asked for as a broken answer.
+    const isRefused = TRANSPORT === 'undici' && interim.includes('100 Continue');
+    const message = isRefused ? 'did not answer in valid HTTP' : 'more than 32 interim';
     expect(await response.json()).toMatchObject({
-      error: { code: 'upstream_invalid_response', message: expect.stringContaining('more than 32 interim') },
+      error: { code: 'upstream_invalid_response', message: expect.stringContaining(message) },
     });
   });
 

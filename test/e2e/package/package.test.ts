@@ -37,6 +37,7 @@ const PEERS = [
   'fast-check',
   'next',
   'openai',
+  'undici',
   'vitest',
   'yaml',
 ];
@@ -72,6 +73,7 @@ const SUBPATHS = {
     'stream',
     'truncated',
   ],
+  undici: ['undiciTransport'],
 };
 
 describe('the packed package', () => {
@@ -117,8 +119,9 @@ describe('the packed package', () => {
        import { openTelemetryHooks } from 'chat-completions-router/opentelemetry';
        import { createPrometheusMetrics } from 'chat-completions-router/prometheus';
        import { completion, type FakeProvider, startFakeProvider } from 'chat-completions-router/testing';
+       import { undiciTransport } from 'chat-completions-router/undici';
        export const router: ChatCompletionsRouter = createChatCompletionsRouter({
-         store: 'memory:', providers: {}, models: {},
+         store: 'memory:', providers: {}, models: {}, transport: undiciTransport(),
          hooks: [openTelemetryHooks({ propagate: true }), createPrometheusMetrics().hooks] });
        export const answer: Promise<Response> = router.fetch(new Request('http://127.0.0.1/v1/models'));
        export const mounts = [toFastifyPlugin(router), toHonoHandler(router), toKoaMiddleware(router)];

@@ -50,10 +50,12 @@ import { catalogPrices } from 'chat-completions-router/prices';
 import { createPrometheusMetrics } from 'chat-completions-router/prometheus';
 import { completion, type FakeProvider, startFakeProvider } from 'chat-completions-router/testing';
 import { describeLedgerStore, describeRouter } from 'chat-completions-router/testing/contracts';
+import { undiciTransport } from 'chat-completions-router/undici';
 
 const router: ChatCompletionsRouter = createChatCompletionsRouter({
   store: 'memory:',
   prices: catalogPrices(),
+  transport: undiciTransport({ allowH2: false }),
   providers: { openai: { apiKey: () => process.env['OPENAI_API_KEY'] } },
   models: { 'openai/*': { targets: ['openai/*'], pricing: 'catalog' } },
   hooks: [openTelemetryHooks({ propagate: true }), createPrometheusMetrics().hooks],

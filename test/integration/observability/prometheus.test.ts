@@ -106,9 +106,9 @@ describe('metrics of a router', () => {
     const two = await startTwoTargets({ hooks: [metrics.hooks], health: { failures: 1 } });
     two.primary.answer(refuse(503));
     await two.hear();
-    const read = parsePrometheus(metrics.text());
     const way = { model: 'acme/fast', from_provider: 'primary', to_provider: 'fallback' };
-    expect(valueOf(read, 'ccr_failovers_total', way)).toBe(1);
+    await expect.poll(() => valueOf(parsePrometheus(metrics.text()), 'ccr_failovers_total', way)).toBe(1);
+    const read = parsePrometheus(metrics.text());
     const primary = { provider: 'primary', upstream_model: 'main-model' };
     expect(valueOf(read, 'ccr_attempts_total', { ...primary, status: '503' })).toBe(1);
     expect(valueOf(read, 'ccr_target_up', primary)).toBe(0);

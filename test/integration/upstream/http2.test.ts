@@ -204,6 +204,41 @@ describe('a provider that offers HTTP/2', () => {
     await response.body?.cancel();
   });
 
+  it('gets a megabyte whole and in order, and its answer arrives so, also when neither side reads for a while', async () => {
+    const content = Array.from({ length: 150_000 }, (_, n) => `${n} `).join('');
+    const received: Buffer[] = [];
+    let isFull = (): void => {};
+    const filled = new Promise<void>((resolve) => (isFull = resolve));
+    const { provider, gateway } = await start(answerCompletion);
+    await post(gateway, QUESTION);
+    provider.answer = (stream): void => {
+      stream.on('data', (chunk: Buffer) => received.push(chunk));
+      stream.once('end', () => {
+        stream.respond(EVENT_STREAM);
+        let sent = 0;
+        const more = (): void => {
+          while (sent < content.length) {
+            const part = content.slice(sent, (sent += 10_000));
+            if (stream.write(text(part))) continue;
+            stream.once('drain', more);
+            isFull();
+            return;
+          }
+          stream.end(REST);
+        };
+        more();
+      });
+    };
+    const response = await gateway.post({ ...STREAMED, messages: [{ role: 'user', content }] });
+    await filled;
+    const answer = await response.text();
+    const asked = JSON.parse(Buffer.concat(received).toString()) as typeof QUESTION;
+    expect(asked.messages[0]?.content === content).toBe(true);
+    const parts = [...answer.matchAll(/"content":"([^"]*)"/g)].map(([, part]) => part);
+    expect(parts.join('') === `${content}b`).toBe(true);
+    expect(answer).toContain('[DONE]');
+  });
+
   it('may have interim answers before its own', async () => {
     const { gateway } = await start((stream) => {
       stream.additionalHeaders({ ':status': 103, link: '</a>' });
