@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 
 import { newKey } from '../../../src/ledger/engine/key-states.ts';
 import { SqliteAccounts } from '../../../src/ledger/stores/sqlite/sqlite-accounts.ts';
-import { SCHEMA, type Sql } from '../../../src/ledger/stores/sqlite/sqlite-schema.ts';
+import { SCHEMA, type Sql, type Statement } from '../../../src/ledger/stores/sqlite/sqlite-schema.ts';
 import { NOON } from '../../contracts/ledger-fixture.ts';
 
 const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
@@ -22,7 +22,7 @@ it('drops accounts that have grown since they were first kept', () => {
   const sql: Sql = (text) => {
     const statement = database.prepare(text);
     statement.setReadBigInts(true);
-    const get: typeof statement.get = (...values) => {
+    const get: Statement['get'] = (...values) => {
       if (/^SELECT .* FROM accounts WHERE name = \?$/.test(text)) reads.push(values[0]);
       return statement.get(...values);
     };
