@@ -110,7 +110,9 @@ export default defineConfig({
         // The packed library beside software of others, which has packages of its own in each folder.
         test: {
           name: 'ecosystem',
-          include: ['test/e2e/{clients,frameworks,languages,observability,packaging,runtimes}/*.test.ts'],
+          include: [
+            'test/e2e/{clients,coding-tools,frameworks,languages,observability,packaging,runtimes}/*.test.ts',
+          ],
           pool: 'forks',
           maxWorkers: CORES,
           sequence: { groupOrder: 4 },

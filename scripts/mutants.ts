@@ -29,6 +29,8 @@ const SUITE: Readonly<Record<Kind, readonly string[]>> = {
     'integration/redis/redis-usage',
     'integration/redis/redis-sweep',
     'integration/redis/redis-due',
+    'integration/redis/redis-gateways',
+    'integration/redis/redis-horizon',
     'integration/redis/redis-durability',
     'integration/ledger/floor',
   ],

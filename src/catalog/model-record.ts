@@ -43,6 +43,11 @@ export interface ModelRecord {
     readonly instruct_type?: string;
   };
   readonly supported_parameters: readonly string[];
+  /** The next four as OpenRouter asks them of providers' own lists. */
+  readonly input_modalities?: readonly string[];
+  readonly output_modalities?: readonly string[];
+  readonly supported_features?: readonly string[];
+  readonly supported_sampling_parameters?: readonly string[];
   readonly reasoning?: {
     readonly mandatory: boolean;
     readonly supported_efforts?: readonly string[];
@@ -106,6 +111,8 @@ function modelRecord(model: Model, markup: MarkupTerms): ModelRecord {
     canonical_slug: model.id,
     architecture: architectureOf(info),
     supported_parameters: info.supportedParameters ?? [],
+    // Cline's readers of providers that OpenRouter has.
+    ...asProvidersList(info),
     ...(info.reasoning && { reasoning: reasoningOf(info.reasoning) }),
     top_provider: {
       context_length: contextWindow ?? null,
@@ -145,10 +152,7 @@ function lifecycleOf({
 function tagsAndCapabilities(info: RecordInfo): Pick<ModelRecord, 'tags' | 'capabilities' | 'modalities'> {
   const { supportedParameters, inputModalities, outputModalities } = info;
   const given = new Set(info.tags);
-  const reasons =
-    info.reasoning !== undefined ||
-    given.has('reasoning') ||
-    (supportedParameters ?? []).some((name) => REASONING_PARAMETERS.has(name));
+  const reasons = canReason(info);
   if (reasons) given.add('reasoning');
   if (supportedParameters?.includes('tools')) given.add('tool-use');
   if (inputModalities?.includes('image')) given.add('vision');
@@ -186,6 +190,49 @@ function architectureOf(info: RecordInfo): ModelRecord['architecture'] {
     ...(tokenizer !== undefined && { tokenizer }),
     ...(instructType !== undefined && { instruct_type: instructType }),
   };
+}
+
+const FEATURES = ['tools', 'structured_outputs', 'logprobs', 'reasoning'];
+
+const SAMPLING_PARAMETERS: ReadonlySet<string> = new Set([
+  'temperature',
+  'top_p',
+  'top_k',
+  'top_a',
+  'min_p',
+  'frequency_penalty',
+  'presence_penalty',
+  'repetition_penalty',
+  'stop',
+  'seed',
+  'max_tokens',
+  'logit_bias',
+]);
+
+function asProvidersList(
+  info: RecordInfo,
+): Pick<
+  ModelRecord,
+  'input_modalities' | 'output_modalities' | 'supported_features' | 'supported_sampling_parameters'
+> {
+  const { inputModalities, outputModalities = TEXT, supportedParameters } = info;
+  return {
+    ...(inputModalities && { input_modalities: inputModalities, output_modalities: outputModalities }),
+    ...(supportedParameters && {
+      supported_features: FEATURES.filter((name) =>
+        name === 'reasoning' ? canReason(info) : supportedParameters.includes(name),
+      ),
+      supported_sampling_parameters: supportedParameters.filter((name) => SAMPLING_PARAMETERS.has(name)),
+    }),
+  };
+}
+
+function canReason({ reasoning, tags, supportedParameters = [] }: RecordInfo): boolean {
+  return (
+    reasoning !== undefined ||
+    (tags ?? []).includes('reasoning') ||
+    supportedParameters.some((name) => REASONING_PARAMETERS.has(name))
+  );
 }
 
 function reasoningOf({

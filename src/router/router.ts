@@ -19,7 +19,7 @@ import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { type ReloadOptions, createServices, type LeaseTimers } from './services.ts';
 import { RouterLifecycle } from './lifecycle.ts';
-import { findEndpoint, route } from './routes.ts';
+import { endpointFinder, route } from './routes.ts';
 
 export type { ReloadOptions } from './services.ts';
 
@@ -101,11 +101,12 @@ export function createRouterWithTimers(
   const now = (): number => clock.now();
   const ids = new RequestIds(now);
   const newId = (): string => ids.next();
+  const endpointOf = endpointFinder(settings.basePath);
 
   /** Handles a request, from its arrival to the end of its response. */
   function handle(exchange: Exchange, request: object): Promise<void> {
     lifecycle.start();
-    const endpoint = findEndpoint(exchange.url, settings.basePath);
+    const endpoint = endpointOf(exchange.url);
     const trace = hooks.observer?.begin(exchange, pathOf(exchange.url), endpoint?.name);
     const content = trace?.content;
     if (content) exchange.response = new ResponseRecorder(exchange.response, content.response);

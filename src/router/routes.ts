@@ -122,6 +122,17 @@ export function findEndpoint(url: string, basePath: string): Endpoint | undefine
   return { name: 'model', id: decodeOnce(`${author}/${slug}`), inData: true };
 }
 
+/** As `findEndpoint`, but remembers the URL of the last completion: almost all requests of a router have the same one. */
+export function endpointFinder(basePath: string): (url: string) => Endpoint | undefined {
+  let completionsUrl: string | undefined;
+  return (url) => {
+    if (url === completionsUrl) return COMPLETIONS;
+    const endpoint = findEndpoint(url, basePath);
+    if (endpoint?.name === 'completions') completionsUrl = url;
+    return endpoint;
+  };
+}
+
 /** Whether the path may be an unknown one under a mount that contains `model`. */
 function isAmbiguous(endpoint: Endpoint): boolean {
   return endpoint.name === 'model' && endpoint.inData === true;

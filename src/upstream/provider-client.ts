@@ -43,7 +43,8 @@ export interface ProviderRequest {
 }
 
 /** A request for one target. */
-interface TargetRequest extends Omit<ProviderRequest, 'body' | 'byokKey'> {
+interface TargetRequest {
+  readonly request: ProviderRequest;
   readonly target: Target;
   readonly body: (includeUsage: boolean) => BodyChunks;
   readonly byokKey: string | undefined;
@@ -57,7 +58,7 @@ export interface SendResult {
   readonly asksUsage: boolean;
 }
 
-const NO_KEYS: ProviderKey[] = [];
+const NO_KEYS: readonly ProviderKey[] = [];
 
 /** A 429 for one key, while other keys are tried. */
 interface RateLimitedAnswer {
@@ -87,8 +88,8 @@ export class ProviderClient {
     this.#transport = transport;
   }
 
-  /** @throws as `attempt`, and an UpstreamError if the provider's key can't be read */
-  async send(
+  /** @throws as `attempt`, and an UpstreamError if the provider's key can't be read; at once, or by rejecting */
+  send(
     target: Target,
     request: ProviderRequest,
     progress: AttemptProgress,
@@ -96,23 +97,24 @@ export class ProviderClient {
   ): Promise<SendResult> {
     const { account, lacksUsage, deniesUsage } = request;
     const byokKey = request.byokKey(target.provider.name);
-    const targeted = { ...request, target, body: request.body.for(target), byokKey, progress, detached };
+    const targeted = { request, target, body: request.body.for(target), byokKey, progress, detached };
     // A provider that sends usage by default may omit it for `include_usage: false`.
     const mustAsk = deniesUsage && target.provider.streamUsage === 'native';
     const asksUsage = lacksUsage && (mustAsk || this.#includeUsage.isSupported(target, account));
     return asksUsage ? this.#sendAskingUsage(targeted) : this.#sendWithKey(targeted, false);
   }
 
-  async #sendAskingUsage(request: TargetRequest): Promise<SendResult> {
-    const { target, account, client, onError } = request;
-    const first = await this.#sendWithKey(request, true);
+  async #sendAskingUsage(targeted: TargetRequest): Promise<SendResult> {
+    const { target, request } = targeted;
+    const { account, client, onError } = request;
+    const first = await this.#sendWithKey(targeted, true);
     if (isSuccess(first.answer)) this.#includeUsage.markSupported(target);
     if (first.answer.status !== 400 && first.answer.status !== 422) return first;
     const { text, answer } = await peek(first.answer, client);
     if (!saysUsageOptionUnknown(text)) return { answer, asksUsage: true };
 
     answer.body.destroy();
-    const second = await this.#sendWithKey(request, false);
+    const second = await this.#sendWithKey(targeted, false);
     const news = isSuccess(second.answer) ? this.#includeUsage.markUnsupported(target, account) : undefined;
     if (news) onError(news);
     return second;
@@ -123,10 +125,11 @@ export class ProviderClient {
    * If all fail, the answer doesn't depend on their order: a 429 about a rate goes before one about a spent quota, and
    * that before a rejected key.
    */
-  async #sendWithKey(request: TargetRequest, asksUsage: boolean): Promise<SendResult> {
-    const { byokKey, target } = request;
+  async #sendWithKey(targeted: TargetRequest, asksUsage: boolean): Promise<SendResult> {
+    const { byokKey, target, request } = targeted;
+    const { account, client } = request;
     const { provider, model } = target;
-    const keys = byokKey === undefined ? [...this.#keys.keysFor(provider, model, request.account)] : NO_KEYS;
+    let keys = byokKey === undefined ? this.#keys.keysFor(provider, model, account) : NO_KEYS;
     let kept: RateLimitedAnswer | undefined;
     try {
       for (let i = 0; ; i++) {
@@ -135,7 +138,7 @@ export class ProviderClient {
         try {
           const apiKey = byokKey ?? key?.read();
           const known = apiKey instanceof Promise ? await apiKey : apiKey;
-          const answer = await this.#attempt(request, known, asksUsage);
+          const answer = await this.#attempt(targeted, known, asksUsage);
           if (isSuccess(answer)) key?.worked();
           if (!key?.isOneOfSeveral) return { answer, asksUsage };
           if (answer.status !== 429) {
@@ -143,22 +146,22 @@ export class ProviderClient {
             if (forMs > 0) key.limit(target.model, forMs);
             return { answer, asksUsage };
           }
-          const peeked = await peek(answer, request.client);
+          const peeked = await peek(answer, client);
           const isSpent = saysQuotaSpent(peeked.text);
-          if (isSpent) ejectKey(key, 'its quota is spent', request);
+          if (isSpent) ejectKey(key, 'its quota is spent', targeted);
           else key.limit(target.model, limitedMs(answer.received));
           kept = preferred(kept, { answer: peeked.answer, isSpent });
         } catch (error) {
           if (!key?.isOneOfSeveral || !isKeyRefused(error)) throw error;
-          ejectKey(key, error.message, request);
+          ejectKey(key, error.message, targeted);
           refusal = error;
         }
         if (i < keys.length - 1) continue;
         // A key that was rate-limited at first may be free by now; otherwise its 429 is the answer.
-        keys.push(...this.#keys.untried(provider, model, request.account, keys, kept === undefined));
+        keys = [...keys, ...this.#keys.untried(provider, model, account, keys, kept === undefined)];
         if (i < keys.length - 1) continue;
         if (!kept) throw refusal ?? new Error('no key was asked');
-        const answer = this.#withShortestWait(kept.answer, request);
+        const answer = this.#withShortestWait(kept.answer, targeted);
         kept = undefined;
         return { answer, asksUsage };
       }
@@ -168,8 +171,8 @@ export class ProviderClient {
   }
 
   /** The 429 of one key with a `retry-after` for all keys: until the first one is free. */
-  #withShortestWait(answer: ProviderAnswer, { target, account }: TargetRequest): ProviderAnswer {
-    const ms = Math.ceil(this.#keys.waitMs(target.provider, target.model, account));
+  #withShortestWait(answer: ProviderAnswer, { target, request }: TargetRequest): ProviderAnswer {
+    const ms = Math.ceil(this.#keys.waitMs(target.provider, target.model, request.account));
     const headers = {
       ...answer.headers,
       'retry-after': String(Math.ceil(ms / 1000)),
@@ -179,15 +182,14 @@ export class ProviderClient {
   }
 
   #attempt(
-    request: TargetRequest,
+    { target, request, body, byokKey, progress, detached }: TargetRequest,
     apiKey: string | undefined,
     includeUsage: boolean,
   ): Promise<ProviderAnswer> {
-    const { target, clientHeaders, client, startedAt, byokKey, progress, detached } = request;
+    const { clientHeaders, client, startedAt } = request;
     client.throwIfDisconnected();
     const trace = request.trace?.attempt(target);
-    const body = request.body(includeUsage);
-    const outgoing = upstreamRequest(target, clientHeaders, apiKey, body, trace);
+    const outgoing = upstreamRequest(target, clientHeaders, apiKey, body(includeUsage), trace);
     const terms = {
       transport: this.#transport,
       timeouts: target.provider.timeouts,
@@ -210,12 +212,12 @@ function isKeyRefused(error: unknown): error is UpstreamError {
   return error instanceof UpstreamError && error.code === 'upstream_refused_credentials';
 }
 
-function ejectKey(key: ProviderKey, why: string, { target, account, onError }: TargetRequest): void {
-  key.eject(account);
+function ejectKey(key: ProviderKey, why: string, { target, request }: TargetRequest): void {
+  key.eject(request.account);
   const { name } = target.provider;
   const error = new UpstreamError(
     'upstream_refused_credentials',
     `Provider ${JSON.stringify(name)}: ${key.name} is not used for one minute: ${why}`,
   );
-  onError(Object.assign(error, { provider: name }));
+  request.onError(Object.assign(error, { provider: name }));
 }

@@ -224,15 +224,21 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'stores/redis/lua/requests-lua.ts',
-    original: 'if budget <= 0 then return 0 end',
+    original: 'if budget <= 0 or now < totals.nd then return 0 end',
     mutant: '',
+    because: 'a range of none finds none, and one of what is not due yet neither',
+  },
+  {
+    file: 'stores/redis/lua/requests-lua.ts',
+    original: 'if budget <= 0 or now < totals.nd then return 0 end',
+    mutant: 'if budget < 0 or now < totals.nd then return 0 end',
     because: 'a range of none finds none',
   },
   {
     file: 'stores/redis/lua/requests-lua.ts',
-    original: 'if budget <= 0 then return 0 end',
-    mutant: 'if budget < 0 then return 0 end',
-    because: 'a range of none finds none',
+    original: 'if budget <= 0 or now < totals.nd then return 0 end',
+    mutant: 'if budget <= 0 and now < totals.nd then return 0 end',
+    because: 'a range of none finds none, and one of what is not due yet neither',
   },
   {
     file: 'stores/redis/lua/settle.ts',

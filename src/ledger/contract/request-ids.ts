@@ -47,11 +47,16 @@ export function isRequestId(id: unknown): boolean {
  * @throws {TypeError} when the text is not a request id
  */
 export function requestTime(id: string): number {
+  if (id === last.id) return last.time;
   if (!isRequestId(id)) {
     throw new TypeError(`requestId must be 19 characters of 0-9 a-z, got ${JSON.stringify(id)}`);
   }
-  return Number.parseInt(id.slice(0, TIME_DIGITS), 36);
+  last = { id, time: Number.parseInt(id.slice(0, TIME_DIGITS), 36) };
+  return last.time;
 }
+
+/** The id that was read last: one command of a store asks for the time of its id several times. */
+let last = { id: '', time: 0 };
 
 const TIME_DIGITS = 9;
 const GATEWAY_DIGITS = 4;

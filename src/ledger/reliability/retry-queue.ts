@@ -60,10 +60,11 @@ export class RetryQueue {
    */
   deliver<T>(account: string, call: () => Answer<T>, options: DeliveryOptions = {}): Answer<T> {
     if (this.#closed) return Promise.reject(new StoreUnavailableError('no'));
-    this.#count += 1;
-    if (this.#lanes.has(account)) return this.#wait(account, call, this.#count, this.#options.now(), options);
+    // Of before the call, which may deliver others.
+    const number = (this.#count += 1);
+    if (this.#lanes.has(account)) return this.#wait(account, call, number, this.#options.now(), options);
     const first = answerOf(call);
-    return isLater(first) ? this.#repeat(account, call, first, options) : first;
+    return isLater(first) ? this.#repeat(account, call, first, number, options) : first;
   }
 
   /** Awaits the first try, and repeats it if the store did not answer. */
@@ -71,9 +72,9 @@ export class RetryQueue {
     account: string,
     call: () => Answer<T>,
     first: Promise<T>,
+    number: number,
     options: DeliveryOptions,
   ): Promise<T> {
-    const number = this.#count;
     const since = this.#options.now();
     const { until = Infinity, onWaiting } = options;
     try {

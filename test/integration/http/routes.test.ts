@@ -2,7 +2,7 @@ import * as net from 'node:net';
 
 import { describe, expect, it } from 'vitest';
 
-import { findEndpoint } from '../../../src/router/routes.ts';
+import { endpointFinder, findEndpoint } from '../../../src/router/routes.ts';
 import { startGateway } from '../../helpers/gateway.ts';
 
 describe('a path', () => {
@@ -77,6 +77,16 @@ describe('a path', () => {
   it('may begin with a mount that holds these words, if basePath names it', () => {
     expect(findEndpoint('/models/v1/credits', '/models/v1')).toEqual({ name: 'credits' });
     expect(findEndpoint('/credits', '/models/v1')).toEqual({ name: 'credits' });
+  });
+});
+
+describe('endpointFinder', () => {
+  it('finds what findEndpoint finds, whatever it found before', () => {
+    const urls = ['/v1/chat/completions', '/v1/credits', '/v1/chat/completions?a', '/v1/models', '/nothing'];
+    const find = endpointFinder('/v1');
+    for (const url of [...urls, ...urls.toReversed()]) {
+      expect(find(url)).toEqual(findEndpoint(url, '/v1'));
+    }
   });
 });
 

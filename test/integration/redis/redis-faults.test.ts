@@ -60,6 +60,23 @@ describe('RedisStore, when Redis fails', () => {
     },
   );
 
+  it('answers where its client throws at once, and is not closed before', async () => {
+    const throwing: RedisClient = Object.create(redis, {
+      createBuiltinCommand: {
+        value: (command: string) => {
+          if (command !== 'info') throw new RangeError('Invalid string length');
+          return redis.createBuiltinCommand(command);
+        },
+      },
+    });
+    const store = openStore({ client: throwing });
+    const refusal = { name: 'StoreUnavailableError', applied: 'unknown', cause: { name: 'RangeError' } };
+    // The first waits until the server is checked.
+    await expect(store.balance('acme')).rejects.toMatchObject(refusal);
+    await expect(store.settle(settlement(1, 1n))).rejects.toMatchObject(refusal);
+    await store.close();
+  });
+
   it('answers in time though Redis does not, and then applies once what was repeated', async () => {
     const store = openStore({ timeoutMs: 250 });
     await store.grant({ account: 'acme', id: 'g1', amount: 100n });

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 
@@ -80,6 +82,13 @@ describe('the functions of a request', () => {
     await redis.function('LOAD', other);
     await loadLibrary(await openStore(redis));
     expect(await libraries()).toContain('ccr_other');
+  });
+
+  it('have names that change with any line of their library', () => {
+    const { source } = requestLibrary;
+    const [name = ''] = /ccr_\w{16}/.exec(source) ?? [];
+    const hash = createHash('sha1').update(source.replaceAll(name, '')).digest('hex');
+    expect(name).toBe(`ccr_${hash.slice(0, 16)}`);
   });
 
   it('begin with the first value of each variable', () => {

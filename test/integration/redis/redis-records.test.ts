@@ -61,11 +61,11 @@ describe('an account in Redis', () => {
   });
 
   it('is refused, and left as it is, when it is of a version that this release does not know', async () => {
-    await redis.hset('ccr:{acme}:a', 'ver', '2');
+    await redis.hset('ccr:{acme}:a', 'ver', '1');
     const before = await redis.hgetall('ccr:{acme}:a');
     const refused = store.grant({ account: 'acme', id: 'g2', amount: 1n });
     await expect(refused).rejects.toMatchObject({
-      cause: { message: expect.stringContaining('version 2; this release supports only version 1') },
+      cause: { message: expect.stringContaining('version 1; this release supports only version 2') },
     });
     expect(await redis.hgetall('ccr:{acme}:a')).toEqual(before);
   });

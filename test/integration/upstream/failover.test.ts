@@ -598,7 +598,7 @@ describe('the order in which targets are tried', () => {
 
   it('is by speed: the slow one is asked once', async () => {
     const first = await start({}, { strategy: 'fastest' });
-    vi.useFakeTimers({ toFake: ['performance'] });
+    vi.useFakeTimers({ toFake: ['Date', 'performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const takes =
       (ms: number): Script =>

@@ -67,7 +67,7 @@ it('a request whose kept connection is closed as it is written is sent again on 
   expect(second?.voided).toBe(false);
 });
 
-it('is sent again only once, and costs nothing if that connection is closed too', async () => {
+it('and only once: it costs nothing if the new connection is closed too', async () => {
   await start((connection) => connection === 1);
   expect(await ask()).toBe(200);
   expect(await ask()).toBe(502);

@@ -37,6 +37,13 @@ describe('RequestIds', () => {
 });
 
 describe('requestTime', () => {
+  it('tells the time of each of several ids that are read in turns', () => {
+    const early = new RequestIds(() => NOON).next();
+    const late = new RequestIds(() => NOON + 1).next();
+    const times = [early, late, late, early, early].map((id) => requestTime(id) - NOON);
+    expect(times).toEqual([0, 1, 1, 0, 0]);
+  });
+
   it.each(['', 'mmbw8pts0gate00000', 'mmbw8pts0gate0000001', 'MMBW8PTS0GATE000001', 'mmbw8pts0gate00000\n'])(
     'refuses what is not shaped like an id: %j',
     (id) => {

@@ -184,8 +184,6 @@ export class RedisConnection {
     if (!this.#client) return call.fail(new StoreUnavailableError('no'));
     const losses = this.#losses;
     call.mayBeApplied = true;
-    this.#turn.gather(this.#client);
-    const reply = this.#client.createBuiltinCommand(command).string.call(this.#client, ...args);
     const onRefusal = (error: unknown): void => {
       // A refusal may be the answer to a second sending, after the first one's connection was lost.
       if (!matches(REFUSALS, error) || losses !== this.#losses) return call.fail(error);
@@ -194,7 +192,13 @@ export class RedisConnection {
       if (!matches(PASSING_REFUSALS, error) || this.#closed) return call.fail(error);
       setTimeout(() => this.#send(call, command, args), RETRY_MS);
     };
-    reply.then((value) => call.succeed(value), onRefusal);
+    try {
+      this.#turn.gather(this.#client);
+      const reply = this.#client.createBuiltinCommand(command).string.call(this.#client, ...args);
+      reply.then((value) => call.succeed(value), onRefusal);
+    } catch (error) {
+      call.fail(error);
+    }
   }
 
   async #askPrimaries(): Promise<readonly Primary[]> {

@@ -53,7 +53,11 @@ export class SqliteAccounts {
 
   /** Keeps the accounts of a transaction that was committed. */
   keep(): void {
-    for (const [name, account] of this.#used) this.#kept.set(name, account);
+    for (const [name, account] of this.#used) {
+      // The cache asks for a size only when it is given another value.
+      this.#kept.delete(name);
+      this.#kept.set(name, account);
+    }
     this.#used.clear();
   }
 

@@ -94,7 +94,7 @@ const TOTALS = /* lua */ `
 local FIELDS = {'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw', 'nd', 'l1'}
 local NEVER = 9007199254740992
 -- Incremented when the layout changes.
-local VERSION = '1'
+local VERSION = '2'
 
 -- before: the stored values, in the order of FIELDS, then the state.
 local totals, before

@@ -28,11 +28,17 @@ export const requestLibrary: Library = makeLibrary({ admit, extend, settle, void
 function makeLibrary(scripts: Readonly<Record<string, Pick<LuaScript<never, unknown>, 'text'>>>): Library {
   const parts = Object.entries(scripts).map(([name, { text }]) => partsOf(name, text));
   const code = linkLibrary(parts);
-  const library = `ccr_${createHash('sha1')
-    .update(JSON.stringify([code, parts]))
-    .digest('hex')
-    .slice(0, 16)}`;
-  const registered = parts.map(
+  const sourceFor = (library: string): string =>
+    `#!lua name=${library}\n${code}${registered(library, parts)}`;
+  const library = `ccr_${createHash('sha1').update(sourceFor('')).digest('hex').slice(0, 16)}`;
+  return {
+    source: sourceFor(library),
+    functions: new Map(Object.entries(scripts).map(([name, script]) => [script, `${library}_${name}`])),
+  };
+}
+
+function registered(library: string, parts: readonly Part[]): string {
+  const functions = parts.map(
     ({ name, flags }) => `redis.register_function{function_name = '${library}_${name}', flags = {${flags}},
   callback = function(keys, args)
     KEYS, ARGV = keys, args
@@ -41,10 +47,7 @@ function makeLibrary(scripts: Readonly<Record<string, Pick<LuaScript<never, unkn
   end}
 `,
   );
-  return {
-    source: `#!lua name=${library}\n${code}${registered.join('')}`,
-    functions: new Map(Object.entries(scripts).map(([name, script]) => [script, `${library}_${name}`])),
-  };
+  return functions.join('');
 }
 
 interface Part {
