@@ -115,8 +115,14 @@ function listOf(given: Pem | readonly Pem[]): readonly Pem[] {
 
 function pemText(given: unknown, label: string, option: string): string {
   const text = given instanceof Uint8Array ? Buffer.from(given).toString() : given;
-  if (typeof text === 'string' && new RegExp(`-----BEGIN ([A-Z]+ )*${label}-----`).test(text)) return text;
+  if (typeof text === 'string' && hasPart(text, label)) return text;
   throw new TypeError(`${option} must be PEM text with BEGIN ${label}, or the bytes of such a file`);
+}
+
+/** Whether the text has a part such as `-----BEGIN RSA PRIVATE KEY-----`, whose name ends with the label. */
+function hasPart(text: string, label: string): boolean {
+  const [, ...parts] = text.split('-----BEGIN ');
+  return parts.some((part) => part.slice(0, part.indexOf('-----')).endsWith(label));
 }
 
 function parseCertificates(text: string): X509Certificate[] {

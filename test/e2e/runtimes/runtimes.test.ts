@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -184,6 +185,18 @@ describe('docs/runtimes.md', () => {
   it('names the versions that are tried', () => {
     for (const version of Object.values(dependencies)) expect(page).toContain(version);
   });
+});
+
+it('undiciTransport says on Bun that it does not run there', async () => {
+  const bun = RUNTIMES.find(({ name }) => name.startsWith('Bun'));
+  const cwd = mkdtempSync(join(folder, 'undici-'));
+  writeFileSync(
+    join(cwd, 'app.mjs'),
+    `import { undiciTransport } from 'chat-completions-router/undici';
+     try { undiciTransport() } catch (error) { console.log(error.message) }`,
+  );
+  const child = spawn(bun?.program ?? '', ['app.mjs'], { cwd, stdio: ['ignore', 'pipe', 'inherit'] });
+  expect(await text(child.stdout)).toContain('does not run on this runtime');
 });
 
 it('an outcome that one runtime wrote to a ledger file is read by another', async () => {

@@ -112,14 +112,21 @@ describe('the clocks of an attempt', () => {
   });
 
   it('set one timer in all for a request that takes less than the first of them', () => {
-    const set = vi.spyOn(globalThis, 'setTimeout');
+    // Not by a spy: one on a fake timer would leave that timer to the files that follow in this worker.
+    const fake = globalThis.setTimeout;
+    let timers = 0;
+    const counting = (...call: Parameters<typeof fake>): NodeJS.Timeout => {
+      timers += 1;
+      return fake(...call);
+    };
+    globalThis.setTimeout = Object.assign(counting, fake);
     const clocks = start({ connectMs: 10_000, firstByteMs: 600_000, idleMs: 120_000, totalMs: 3_600_000 });
     clocks.connected();
     clocks.answered();
     for (let i = 0; i < 100; i++) clocks.touch();
     expect(vi.getTimerCount()).toBe(1);
     clocks.stop();
-    expect(set).toHaveBeenCalledOnce();
-    set.mockRestore();
+    globalThis.setTimeout = fake;
+    expect(timers).toBe(1);
   });
 });
