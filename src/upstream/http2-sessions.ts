@@ -148,7 +148,10 @@ export class Http2Sessions {
         session.setLocalWindowSize(WINDOW_BYTES);
       });
       session.once('remoteSettings', () => {
-        if (this.#isClosed) session.destroy();
+        if (this.#isClosed || carrier.maxStreams === 0) {
+          session.destroy();
+          return;
+        }
         this.#streams = carrier.maxStreams;
         // Without a stream it doesn't keep the process alive.
         session.unref();
@@ -156,7 +159,7 @@ export class Http2Sessions {
       });
       session.on('error', reject);
       session.once('close', () => {
-        reject(connectionError('ECONNRESET', 'The connection was closed before its settings came'));
+        reject(connectionError('ECONNRESET', 'The connection was closed before it allowed a stream'));
       });
     });
   }

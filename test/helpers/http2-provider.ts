@@ -3,15 +3,16 @@ import type * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as https from 'node:https';
 import type { AddressInfo } from 'node:net';
-import * as tls from 'node:tls';
 
-import { type Certificate, createAuthority } from './certificates.ts';
+import { type Authority, type Certificate, createAuthority } from './certificates.ts';
 
 export type Answer = (stream: http2.ServerHttp2Stream, session: http2.ServerHttp2Session) => void;
 
 /** A provider with `https:` and HTTP/2. */
 export interface Http2Provider {
   readonly baseURL: string;
+  /** The authority of its certificate, as PEM. */
+  readonly ca: string;
   /** What the next requests are answered with. */
   answer: Answer;
   /** All sessions that there were. */
@@ -21,28 +22,22 @@ export interface Http2Provider {
   close(): Promise<void>;
 }
 
-const TRUSTED = tls.getCACertificates('default');
+/** Of this process, as making one takes a while. */
+let authority: Authority | undefined;
 let certificate: Certificate | undefined;
-
-/** Trusts an authority of the test's own, in this process. */
-function ownCertificate(): Certificate {
-  if (!certificate) {
-    const authority = createAuthority();
-    certificate = authority.issue('DNS:localhost,IP:127.0.0.1');
-    tls.setDefaultCACertificates([...TRUSTED, authority.ca]);
-  }
-  return certificate;
-}
 
 export async function startHttp2Provider(
   answer: Answer,
   settings: http2.Settings = {},
   onlyHttp1 = false,
 ): Promise<Http2Provider> {
-  const options = { ...ownCertificate(), settings, allowHTTP1: true };
+  authority ??= createAuthority();
+  certificate ??= authority.issue('DNS:localhost,IP:127.0.0.1');
+  const options = { ...certificate, settings, allowHTTP1: true };
   const server = onlyHttp1 ? https.createServer(options) : http2.createSecureServer(options);
   const provider: Http2Provider = {
     baseURL: '',
+    ca: authority.ca,
     answer,
     sessions: [],
     requests: 0,

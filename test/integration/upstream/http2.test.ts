@@ -26,7 +26,7 @@ async function start(
   const provider = await startHttp2Provider(...given);
   closing.push(() => provider.close());
   const gateway = await startGateway({
-    provider: { baseURL: provider.baseURL },
+    provider: { baseURL: provider.baseURL, tls: { ca: provider.ca } },
     transport: undiciTransport(),
     retries: false,
   });
@@ -268,6 +268,14 @@ describe('a provider that offers HTTP/2', () => {
     streams[0]?.end(REST);
     expect((await first).text).toContain('[DONE]');
   });
+});
+
+it('a provider that allows no streams at all cannot be reached, and is not connected to again and again', async () => {
+  const { provider, gateway } = await start(answerCompletion, { maxConcurrentStreams: 0 });
+  const { status, text: body } = await post(gateway, QUESTION);
+  expect(status).toBe(502);
+  expect(body).toContain('upstream_unreachable');
+  expect(provider.sessions).toHaveLength(1);
 });
 
 describe('a provider with https that offers HTTP/1.1 only', () => {
