@@ -2,6 +2,7 @@
  * `npm run test:all`: every tier, each property test with its full number of runs.
  *
  * - `unit`, `integration`: the tests of `npm test`
+ * - `undici`: those of `integration` that depend on the transport, on the other one
  * - `e2e`: processes, builds, a browser; with the packages of `test/e2e/package.json`
  * - `chaos`: kills, failovers, clusters, the simulation
  * - `ecosystem`: the packed library beside clients, frameworks, runtimes and bundlers; each folder of `test/e2e` that has

@@ -7,6 +7,4 @@ import { provideRedis } from './redis.ts';
 import { runTests } from './vitest.ts';
 
 if (!provideRedis()) process.exit(1);
-process.exit(
-  runTests(['--project=unit', '--project=integration', '--project=undici', ...process.argv.slice(2)]),
-);
+process.exit(runTests(['--project=unit', '--project=integration', ...process.argv.slice(2)]));
