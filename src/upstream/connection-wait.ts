@@ -12,7 +12,7 @@ export function waitEnded(
 ): Error {
   if (!(reason instanceof UpstreamTimeoutError) || reason.timeout !== 'connect') return reason;
   const cause = new Error(
-    `${origin.origin}: maxConnections (${maxConnections}) are in use, and other requests that wait are ${others}`,
+    `${origin.origin}: all maxConnections (${maxConnections}) are in use, and ${others} other requests wait`,
   );
   return Object.assign(new UpstreamTimeoutError('wait', connectMs), { cause });
 }

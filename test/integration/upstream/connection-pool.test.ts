@@ -57,7 +57,12 @@ describe.each(['straight', 'through an outbound proxy'])('maxConnections, %s', (
   });
 
   it('makes a request wait no longer than connectMs, with an error that has the numbers', async () => {
-    const stop = await startWith({ provider: { maxConnections: 1, timeouts: { connectMs: 150 } } });
+    const ejected: unknown[] = [];
+    const stop = await startWith({
+      provider: { maxConnections: 1, timeouts: { connectMs: 150 } },
+      health: { failures: 1 },
+      hooks: { onHealthChange: (change) => ejected.push(change) },
+    });
     const { script, held } = heldAnswers();
     gateway.provider.script = script;
     const first = gateway.post(QUESTION);
@@ -72,9 +77,11 @@ describe.each(['straight', 'through an outbound proxy'])('maxConnections, %s', (
     });
     const origin = new URL(gateway.provider.baseURL).origin;
     expect(gateway.errors.map(({ cause }) => String(cause))).toEqual([
-      `Error: ${origin}: maxConnections (1) are in use, and other requests that wait are 0`,
+      `Error: ${origin}: all maxConnections (1) are in use, and 0 other requests wait`,
     ]);
     expect(settledFor()).toEqual([0]);
+    // The provider did nothing wrong.
+    expect(ejected).toEqual([]);
     held.shift()?.();
     expect((await first).status).toBe(200);
     expect(gateway.provider.received).toHaveLength(1);

@@ -12,6 +12,7 @@ import {
   type Http2Provider,
   startHttp2Provider,
 } from '../../helpers/http2-provider.ts';
+import { startOutboundProxy } from '../../helpers/outbound-proxy.ts';
 import { DONE, text, USAGE_EVENT } from '../../helpers/provider.ts';
 
 const closing: (() => Promise<void>)[] = [];
@@ -267,6 +268,58 @@ describe('a provider that offers HTTP/2', () => {
     expect((await post(gateway, QUESTION)).status).toBe(200);
     streams[0]?.end(REST);
     expect((await first).text).toContain('[DONE]');
+  });
+});
+
+describe('connections with HTTP/2', () => {
+  async function startWith(
+    connection: object,
+    ...given: Parameters<typeof startHttp2Provider>
+  ): Promise<{ provider: Http2Provider; gateway: Gateway }> {
+    const provider = await startHttp2Provider(...given);
+    closing.push(() => provider.close());
+    const gateway = await startGateway({
+      provider: { baseURL: provider.baseURL, tls: { ca: provider.ca }, ...connection },
+      transport: undiciTransport(),
+      retries: false,
+    });
+    closing.push(() => gateway.close());
+    return { provider, gateway };
+  }
+
+  it('maxConnections bounds connections, and a request waits for a free stream', async () => {
+    const { streams, answer } = held();
+    const { provider, gateway } = await startWith({ maxConnections: 2 }, answer, { maxConcurrentStreams: 3 });
+    const answers = Array.from({ length: 8 }, () => post(gateway, STREAMED));
+    await expect.poll(() => streams.length).toBe(6);
+    streams[0]?.end(REST);
+    await expect.poll(() => streams.length).toBe(7);
+    streams[1]?.end(REST);
+    await expect.poll(() => streams.length).toBe(8);
+    for (const stream of streams.slice(2)) stream.end(REST);
+    for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
+    expect(provider.sessions).toHaveLength(2);
+  });
+
+  it('keepWarm has a connection before the first request, which uses it', async () => {
+    const { provider, gateway } = await startWith({ keepWarm: 1, maxConnections: 1 }, answerCompletion);
+    await gateway.router.ready();
+    await expect.poll(() => provider.sessions.length).toBe(1);
+    expect((await post(gateway, QUESTION)).status).toBe(200);
+    expect(provider.sessions).toHaveLength(1);
+  });
+
+  it('are tunnels of an outbound proxy', async () => {
+    const proxy = await startOutboundProxy();
+    closing.push(() => proxy.close());
+    const { provider, gateway } = await startWith(
+      { proxy: `http://127.0.0.1:${proxy.port}` },
+      answerCompletion,
+    );
+    await Promise.all(Array.from({ length: 5 }, () => post(gateway, QUESTION)));
+    expect(provider.requests).toBe(5);
+    expect(provider.sessions).toHaveLength(1);
+    expect(proxy.asked).toHaveLength(1);
   });
 });
 
