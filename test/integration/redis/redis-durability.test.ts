@@ -136,18 +136,20 @@ describe('what an operator does, with a replica', () => {
   });
 
   it('keeps no request waiting, and many are waited for together', async () => {
-    const store = openStore({ durability: { timeoutMs: 300 } });
+    // One after the other, the waits would take longer than a test may.
+    const store = openStore({ durability: { timeoutMs: 2000 } });
     await store.grant({ account: 'acme', id: 'g0', amount: 100n });
     freezeReplica();
-    const began = performance.now();
-    const granted = Promise.all(
-      Array.from({ length: 50 }, (_, n) => store.grant({ account: 'acme', id: `g${n + 1}`, amount: 1n })),
-    );
+    let answered = 0;
+    const granted = Array.from({ length: 50 }, async (_, n) => {
+      const result = await store.grant({ account: 'acme', id: `g${n + 1}`, amount: 1n });
+      answered += 1;
+      return result;
+    });
     for (let n = 1; n <= 20; n++) expect(await store.admit(admission(n, 1n))).toMatchObject({ code: 'ok' });
-    expect(performance.now() - began).toBeLessThan(250);
-    const results = await granted;
+    expect(answered).toBe(0);
+    const results = await Promise.all(granted);
     expect(results.every((result) => result.code === 'ok' && result.durable === false)).toBe(true);
-    expect(performance.now() - began).toBeLessThan(1500);
   });
 
   it('is not taken for lost when the connection is, while the replica is waited for', async () => {

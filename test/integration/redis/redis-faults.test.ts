@@ -212,9 +212,8 @@ describe('RedisStore, when Redis fails', () => {
     await store.balance('acme');
     await relay.close();
     await once(client, 'close');
-    const began = performance.now();
+    // One that was sent and waited for would be `unknown`.
     await expect(store.admit(admission(1, 1n))).rejects.toMatchObject({ applied: 'no' });
-    expect(performance.now() - began).toBeLessThan(200);
     client.disconnect();
 
     const nowhere = new Redis(relay.port, { lazyConnect: true, retryStrategy: () => 60_000 });
