@@ -31,7 +31,7 @@ describe('a body in chunks of one byte', () => {
   it.each(['node', 'web'] as const)(
     'takes memory by its bytes at the %s door, also of a client without credits',
     async (kind) => {
-      victim = await startVictim({ kind, provider: provider.baseURL, credits: '0.00' }, 96);
+      victim = await startVictim({ kind, provider: provider.baseURL, credits: '0.00' }, 128);
       const socket = victim.connect();
       const answer = answerOn(socket);
       socket.write(headOf(victim.keys[0] ?? '', ['transfer-encoding: chunked']));

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 
 import type { Settle } from '../../src/ledger/contract/ledger-store.ts';
 import { SqliteLine } from '../../src/ledger/stores/sqlite/sqlite-line.ts';
@@ -81,7 +81,7 @@ describe('the line for a file that is taken', () => {
     for (let round = 0; round < 8; round++) {
       other.exec('BEGIN IMMEDIATE');
       writer.child.stdin.write(`first-${round}\n`);
-      await vi.waitFor(() => expect(line.hasWaiters).toBe(true), { timeout: 20_000, interval: 5 });
+      await untilWaiting(line);
       const second = store.grant({ account: 'acme', id: `second-${round}`, amount: 1n });
       other.exec('COMMIT');
       await Promise.all([second, writer.heard(`granted first-${round}`)]);
@@ -95,7 +95,7 @@ describe('the line for a file that is taken', () => {
     const { store, other, line, writer } = await taken();
     other.exec('BEGIN IMMEDIATE');
     writer.child.stdin.write('first\n');
-    await vi.waitFor(() => expect(line.hasWaiters).toBe(true), { timeout: 20_000, interval: 5 });
+    await untilWaiting(line);
     writer.child.kill('SIGKILL');
     await once(writer.child, 'close');
     expect(line.hasWaiters).toBe(false);
@@ -110,7 +110,7 @@ describe('the line for a file that is taken', () => {
       const { store, other, line, writer } = await taken();
       other.exec('BEGIN IMMEDIATE');
       writer.child.stdin.write('first\n');
-      await vi.waitFor(() => expect(line.hasWaiters).toBe(true), { timeout: 20_000, interval: 5 });
+      await untilWaiting(line);
       writer.child.kill('SIGSTOP');
       other.exec('COMMIT');
       for (const id of ['second', 'third']) {
@@ -121,6 +121,14 @@ describe('the line for a file that is taken', () => {
       expect((await linesOf(store)).map(({ id }) => id)).toEqual(['g1', 'second', 'third', 'first']);
     },
   );
+
+  /** Until a process stands in the line. Two that look into it at the same moment each take the other for one. */
+  async function untilWaiting(line: SqliteLine): Promise<void> {
+    let seen = 0;
+    await expect
+      .poll(() => (seen = line.hasWaiters ? seen + 1 : 0), { timeout: 20_000, interval: 5 })
+      .toBeGreaterThan(2);
+  }
 
   /** A file that `other` can take, and a process that grants what it is told. */
   async function taken(): Promise<{
