@@ -20,8 +20,8 @@ export interface Hooks {
    * @default 65536
    */
   readonly maxContentBytes?: number;
-  /** A request's charge was posted, or its hold was released (`charged` is `'0.00'`, `voided` true). Usually shortly after
-   * `onResponse`, sometimes before it; much later if the store is unavailable.
+  /** A request's charge was posted, or its hold was released (`charged` is `'0.00'`, `voided` true). Shortly before or after
+   * `onResponse`; much later if the store is unavailable.
    */
   readonly onSettled?: (settled: Settled) => unknown;
   /** An error for the operator: a bug in the router, a provider's failure, an unavailable store. */
