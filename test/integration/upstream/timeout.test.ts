@@ -100,13 +100,15 @@ describe('a timeout', () => {
   it('is not called once it is cleared, not even when its time was over', async () => {
     let calls = 0;
     const timeout = new Timeout(1, () => (calls += 1));
-    await new Promise<void>((resolve) => {
+    const cleared = new Promise<void>((resolve) => {
       setTimeout(() => {
-        // Its verdict is due in this very turn of the loop.
         timeout.clear();
         resolve();
       }, 1);
     });
+    // Both timers are due when the loop goes on, so the timeout is cleared in the turn that would end with its call.
+    blockLoop(5);
+    await cleared;
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(calls).toBe(0);
   });
