@@ -196,8 +196,11 @@ export function bodyOfChunks(chunks: readonly Buffer[]): AnswerBody {
   return body;
 }
 
-/** The body whose bytes a stream has. It reads the stream from now on. */
-export function bodyOfStream(stream: Readable): PushBody {
+/** The body whose bytes a stream has. It reads the stream from now on.
+ *
+ * @param onOver - called when the stream is closed, after the reader
+ */
+export function bodyOfStream(stream: Readable, onOver?: () => void): PushBody {
   const body = new PushBody(stream);
   stream.on('data', (chunk: Buffer) => {
     body.push(chunk);
@@ -210,6 +213,7 @@ export function bodyOfStream(stream: Readable): PushBody {
   });
   stream.on('close', () => {
     body.fail(undefined);
+    onOver?.();
   });
   return body;
 }
