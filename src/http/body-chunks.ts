@@ -98,7 +98,7 @@ export async function inTurns(chunks: BodyChunks, inspect: (part: Buffer) => voi
         await turn();
         spent.reset();
       }
-      at += spent.show(at === 0 ? chunk : chunk.subarray(at), inspect);
+      at += spent.show(at === 0 ? chunk : chunk.subarray(at), { inspect });
     }
   }
 }
