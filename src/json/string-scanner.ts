@@ -213,6 +213,20 @@ export class StringFastPath {
 }
 
 /**
+ * Skips ASCII text without quotes, backslashes and control characters, four bytes at a time.
+ *
+ * @returns the index of the first four bytes that are not all such text, or that are not there before `to`
+ */
+export function passAscii(words: DataView, from: number, to: number): number {
+  let at = from;
+  for (; at + 4 <= to; at += 4) {
+    const word = words.getInt32(at, true);
+    if ((word & HIGH_BITS) !== 0 || (plainBits(word) & HIGH_BITS) !== HIGH_BITS) break;
+  }
+  return at;
+}
+
+/**
  * For four ASCII bytes: the highest bit of each is set if it is no quote, no backslash and no control character.
  *
  * There is no carry from one byte to the next, because no sum exceeds 255.
