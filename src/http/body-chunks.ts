@@ -98,13 +98,14 @@ export function byteLength(chunks: BodyChunks): number {
 /** Passes all bytes to `inspect`, a few in each turn of the event loop. */
 export async function inTurns(chunks: BodyChunks, inspect: (part: Buffer) => void): Promise<void> {
   const spent = new TurnBudget();
+  const reader = { inspect };
   for (const chunk of chunks) {
     for (let at = 0; at < chunk.length;) {
       if (spent.isSpent) {
         await turn();
         spent.reset();
       }
-      at += spent.show(at === 0 ? chunk : chunk.subarray(at), inspect);
+      at += spent.show(at === 0 ? chunk : chunk.subarray(at), reader);
     }
   }
 }

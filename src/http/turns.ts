@@ -32,9 +32,9 @@ export class TurnBudget {
    *
    * @returns how many bytes were passed on: always more than 0, if there are any
    */
-  show(bytes: Buffer, inspect: (part: Buffer) => void): number {
+  show(bytes: Buffer, reader: Pick<TurnReader, 'inspect'>): number {
     if (bytes.length <= FIRST_PART_BYTES) {
-      inspect(bytes);
+      reader.inspect(bytes);
       this.#bytes += SMALL_WEIGHT * bytes.length;
       return bytes.length;
     }
@@ -44,7 +44,7 @@ export class TurnBudget {
     do {
       const length = Math.min(Math.max(to, FIRST_PART_BYTES), MAX_PART_BYTES);
       const part = bytes.subarray(to, partEnd(bytes, to, length));
-      inspect(part);
+      reader.inspect(part);
       to += part.length;
       this.#bytes += part.length;
       this.#ms = msBefore + performance.now() - startedAt;
@@ -65,13 +65,13 @@ function partEnd(bytes: Buffer, from: number, length: number): number {
 /** Receives a body in parts. */
 export interface TurnReader {
   /** Inspects the next bytes: a chunk, or a part of one. */
-  readonly inspect: (part: Buffer) => void;
+  inspect(part: Buffer): void;
   /** The inspected bytes can be forwarded: a whole chunk, or as much of it as the turn's budget allowed. */
-  readonly forward: () => void;
+  forward(): void;
   /**
    * Whether reading may continue in the next turn. `isOver`: the body has ended, and only received bytes are left.
    */
-  readonly canContinue: (isOver: boolean) => boolean;
+  canContinue(isOver: boolean): boolean;
 }
 
 /** A body, as far as `Turns` controls it. */
@@ -106,7 +106,7 @@ export class Turns {
 
   /** Takes the body's next chunk. */
   take(chunk: Buffer): void {
-    const to = this.#budget.show(chunk, this.#reader.inspect);
+    const to = this.#budget.show(chunk, this.#reader);
     this.#rest = to < chunk.length ? chunk.subarray(to) : undefined;
     if (this.#rest || this.#budget.isSpent) {
       this.#body.pause();

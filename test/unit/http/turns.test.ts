@@ -45,7 +45,13 @@ function chunkOf(length: number, from = 0): Buffer {
 function startTurns(
   nsPerByte: number,
   mayGoOn: TurnReader['canContinue'] = () => true,
-): { body: PassThrough; turns: Turns; seen: () => Buffer; passes: () => number } {
+): {
+  body: PassThrough;
+  turns: Turns;
+  seen: () => Buffer;
+  parts: readonly Buffer[];
+  passes: () => number;
+} {
   const body = new PassThrough({ highWaterMark: 4 * CHUNK });
   const parts: Buffer[] = [];
   let passes = 0;
