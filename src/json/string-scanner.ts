@@ -220,8 +220,7 @@ export class StringFastPath {
 export function passAscii(words: DataView, from: number, to: number): number {
   let at = from;
   for (; at + 4 <= to; at += 4) {
-    const word = words.getInt32(at, true);
-    if ((word & HIGH_BITS) !== 0 || (plainBits(word) & HIGH_BITS) !== HIGH_BITS) break;
+    if ((plainBits(words.getInt32(at, true)) & HIGH_BITS) !== HIGH_BITS) break;
   }
   return at;
 }
@@ -229,7 +228,8 @@ export function passAscii(words: DataView, from: number, to: number): number {
 /**
  * For four ASCII bytes: the highest bit of each is set if it is no quote, no backslash and no control character.
  *
- * There is no carry from one byte to the next, because no sum exceeds 255.
+ * There is no carry from one byte to the next, because no sum exceeds 255. A byte that isn't ASCII never has its highest bit
+ * set; the bytes after it may be wrong.
  */
 function plainBits(word: number): number {
   return ((word ^ 0x22222222) + 0x7f7f7f7f) & ((word ^ 0x5c5c5c5c) + 0x7f7f7f7f) & (word + 0x60606060);
