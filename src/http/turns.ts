@@ -8,6 +8,7 @@ const MAX_BYTES = 65_536;
 const FIRST_PART_BYTES = 2048;
 /** Most bytes inspected between two clock readings. */
 export const MAX_PART_BYTES = 16_384;
+const LF = 0x0a;
 /** For chunks up to FIRST_PART_BYTES the clock isn't read; their bytes count this many times instead, so 4 KiB fill a turn. */
 const SMALL_WEIGHT = 16;
 
@@ -42,7 +43,7 @@ export class TurnBudget {
     let to = 0;
     do {
       const length = Math.min(Math.max(to, FIRST_PART_BYTES), MAX_PART_BYTES);
-      const part = bytes.subarray(to, to + length);
+      const part = bytes.subarray(to, partEnd(bytes, to, length));
       reader.inspect(part);
       to += part.length;
       this.#bytes += part.length;
@@ -50,6 +51,15 @@ export class TurnBudget {
     } while (to < bytes.length && !this.isSpent);
     return to;
   }
+}
+
+/** The end of a part with at most this many bytes: after a line if one ends in its second half, so that few events are cut. */
+function partEnd(bytes: Buffer, from: number, length: number): number {
+  const end = from + length;
+  if (end >= bytes.length) return bytes.length;
+  const middle = from + Math.floor(length / 2);
+  const lineEnd = bytes.subarray(middle, end).lastIndexOf(LF);
+  return lineEnd === -1 ? end : middle + lineEnd + 1;
 }
 
 /** Receives a body in parts. */
