@@ -41,7 +41,8 @@ function makeLibrary(scripts: Readonly<Record<string, Pick<LuaScript<never, unkn
 
 function registered(library: string, parts: readonly Part[]): string {
   const functions = parts.map(
-    ({ name, flags }) => `redis.register_function{function_name = '${library}_${name}', flags = {${flags}},
+    ({ name, flags }) => /* lua */ `redis.register_function{
+  function_name = '${library}_${name}', flags = {${flags}},
   callback = function(keys, args)
     KEYS, ARGV = keys, args
     if not lua_redis_call then find_built_ins() end
@@ -84,11 +85,12 @@ function withLocalBuiltIns(code: string): string {
   const names = [...new Set(code.match(BUILT_IN))];
   const local = (name: string): string => `lua_${name.replace('.', '_')}`;
   const locals = names.map(local).join(', ');
-  return `local ${locals}
+  return /* lua */ `local ${locals}
 local function find_built_ins()
   ${locals} = ${names.join(', ')}
 end
-${code.replaceAll(BUILT_IN, local)}`;
+${code.replaceAll(BUILT_IN, local)}
+`;
 }
 
 /** Statements that give each variable of a command its first value again. */
