@@ -16,14 +16,13 @@ describe('an answer that breaks at once', () => {
     ['more bytes than it said', 'content-length: 5\r\n\r\n{"a":12'],
     ['status 101', ''],
   ])('in the packet of its head ends the request: %s', async (name, rest) => {
-    const gateway = await startGateway({ timeouts: { idleMs: 2000, totalMs: 4000 } });
+    const gateway = await startGateway();
     const status =
       name === 'status 101'
         ? '101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'
         : '200 OK\r\n';
     gateway.provider.script = (response) => void response.socket?.end(`HTTP/1.1 ${status}${rest}`);
     const settled = gateway.nextSettled();
-    const startedAt = Date.now();
     const outcome = await gateway.post(QUESTION).then(
       async (response) =>
         response.text().then(
@@ -33,8 +32,9 @@ describe('an answer that breaks at once', () => {
       () => 'reset',
     );
     expect(outcome).not.toBe(200);
-    expect(await settled).toMatchObject({ voided: true });
-    expect(Date.now() - startedAt).toBeLessThan(1000);
+    const { voided, ending } = await settled;
+    expect(voided).toBe(true);
+    expect(ending).not.toBe('timeout');
     await gateway.close();
   });
 });

@@ -30,10 +30,10 @@ describe('while the store is away', { timeout: 30_000 }, () => {
   it('a thousand refusals are a few lines and one event', async () => {
     const { server, gateway, events } = await open();
     await server.kill();
-    const began = performance.now();
     for (let n = 0; n < 20; n++) await Promise.all(Array.from({ length: 50 }, () => refuses(gateway)));
     expect(events.map(({ type }) => type)).toEqual(['store_unavailable']);
-    expect(gateway.errors.length).toBeLessThanOrEqual(1 + (performance.now() - began) / 1000);
+    // One a second, of a test that takes 30 at most.
+    expect(gateway.errors.length).toBeLessThanOrEqual(31);
   });
 
   it('running requests are finished, and charged once it is back', async () => {
@@ -95,9 +95,7 @@ describe('when the store has lost writes', { timeout: 30_000 }, () => {
     const { held } = await gateway.router.credits.balance('acct');
     await redis.promote();
     redis.redirect();
-    await expect
-      .poll(() => events.map(({ type }) => type), { timeout: 15_000 })
-      .toContain('rollback_repaired');
+    await expect.poll(() => events.map(({ type }) => type)).toContain('rollback_repaired');
     await holds(gateway, { held, totalUsed: COST });
     const second = gateway.nextSettled();
     await running.finish();
@@ -211,7 +209,7 @@ describe('when the outbox can not be written', { timeout: 30_000 }, () => {
     expect(events).toMatchObject([{ type: 'outbox_failed' }]);
     rmSync(outboxDir);
     const settled = gateway.nextSettled();
-    await expect.poll(async () => (await gateway.post(QUESTION)).status, { timeout: 5000 }).toBe(200);
+    await expect.poll(async () => (await gateway.post(QUESTION)).status).toBe(200);
     expect(await settled).toMatchObject({ charged: COST });
     expect(events.map(({ type }) => type)).toEqual(['outbox_failed', 'outbox_recovered']);
   });
@@ -286,7 +284,7 @@ async function refuses(gateway: Gateway): Promise<void> {
 /** What the account comes to. */
 async function holds(gateway: Gateway, balance: object): Promise<void> {
   await expect
-    .poll(() => gateway.router.credits.balance('acct').catch(() => undefined), { timeout: 15_000 })
+    .poll(() => gateway.router.credits.balance('acct').catch(() => undefined))
     .toMatchObject(balance);
 }
 

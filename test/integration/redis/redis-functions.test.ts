@@ -49,7 +49,7 @@ describe('the functions of a request', () => {
     await loadLibrary(store);
     await redis.function('FLUSH');
     expect(await store.admit(admission(2, 1n))).toMatchObject({ code: 'ok' });
-    await expect.poll(libraries, { timeout: 5000 }).toHaveLength(1);
+    await expect.poll(libraries).toHaveLength(1);
   });
 
   it('may be lost before any call', async () => {
@@ -130,7 +130,7 @@ async function openStore(client: RedisClient): Promise<RedisStore> {
 async function loadLibrary(store: RedisStore): Promise<void> {
   await store.admit(admission(1, 1n));
   const [name = ''] = /ccr_\w+/.exec(requestLibrary.source) ?? [];
-  await expect.poll(libraries, { timeout: 5000 }).toContain(name);
+  await expect.poll(libraries).toContain(name);
   // Its reply came before this one.
   await store.balance('acme');
 }

@@ -48,9 +48,7 @@ async function tryAll(store: LedgerStore): Promise<unknown[]> {
 
 /** Asks until the account answers. */
 async function untilServed(store: LedgerStore): Promise<void> {
-  await expect
-    .poll(() => store.balance('acme').catch(() => undefined), { interval: 10, timeout: 10_000 })
-    .toBeDefined();
+  await expect.poll(() => store.balance('acme').catch(() => undefined), { interval: 10 }).toBeDefined();
 }
 
 describe('a Redis that', () => {
@@ -157,10 +155,10 @@ describe('a Redis that', () => {
       const admitted = (n: number): Promise<unknown> =>
         impatient.admit(admission(n, 10n)).catch((error: unknown) => error);
       await expect
-        .poll(() => admitted(2), { timeout: 8000 })
+        .poll(() => admitted(2))
         .toMatchObject({ ...aware, cause: { message: expect.stringMatching(/^BUSY/) } });
       const settled = store.settle(settlement(1, 12n));
-      await expect.poll(() => admitted(3), { timeout: 8000 }).toMatchObject(aware);
+      await expect.poll(() => admitted(3)).toMatchObject(aware);
       await redis.call('SCRIPT', 'KILL');
       await endless;
       expect(await settled).toMatchObject({ code: 'ok', charged: 12n });
@@ -235,7 +233,7 @@ describe('a cluster that', () => {
     const [first] = cluster.primaries;
     for (const { redis } of cluster.primaries) await redis.call('CLUSTER', 'DELSLOTS', 0);
     await expect
-      .poll(() => store.admit(admission(1, 10n)).catch((error: unknown) => error), { timeout: 5000 })
+      .poll(() => store.admit(admission(1, 10n)).catch((error: unknown) => error))
       .toMatchObject({ ...aware, cause: { message: expect.stringContaining('CLUSTERDOWN') } });
     await first!.redis.call('CLUSTER', 'ADDSLOTS', 0);
     await untilServed(store);

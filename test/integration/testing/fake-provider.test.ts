@@ -130,7 +130,7 @@ describe('a fake provider', () => {
     await provider.close();
     expect(await asking).toBeInstanceOf(OpenAI.APIConnectionError);
     expect(provider.openConnections).toBe(0);
-    expect(Date.now() - (await aborted)).toBeLessThan(1000);
+    await aborted;
   });
 
   it('knows when a client left before its answer was complete', async () => {
