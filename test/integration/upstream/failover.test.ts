@@ -231,12 +231,12 @@ describe('when the first target fails before its answer began', () => {
   });
 
   it('the client may leave between two targets: nothing more is sent, nothing is held', async () => {
-    const { mount, left } = noticing();
-    const first = await start({ retries: { perTarget: 1 } }, {}, mount);
+    const clients = noticing();
+    const first = await start({ retries: { perTarget: 1 } }, {}, clients.mount);
     const leaving = new AbortController();
     first.script = async (response) => {
       leaving.abort();
-      await left(1);
+      await clients.left(1);
       response.writeHead(500).end();
     };
     const settled = gatewaySettled();
@@ -335,18 +335,18 @@ describe('an error in place of the first event', () => {
 
   it('costs nothing, also where it was waited for after its client had left', async () => {
     const first = await startProvider();
-    const { mount, left } = noticing();
+    const clients = noticing();
     const providers = {
       first: { baseURL: first.baseURL, apiKey: PROVIDER_KEY, onDisconnect: 'drain' as const },
       second: { baseURL: second.baseURL, apiKey: 'sk-other-secret' },
     };
-    await start({ providers }, {}, mount);
+    await start({ providers }, {}, clients.mount);
     others.push(first);
     const leaving = new AbortController();
     first.script = async (response) => {
       beginStream(response);
       leaving.abort();
-      await left(1);
+      await clients.left(1);
       response.end('data: {"error":{"message":"overloaded"}}\n\n');
     };
     const settled = gatewaySettled();
