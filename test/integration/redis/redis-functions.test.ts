@@ -10,22 +10,21 @@ import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { describeLedgerStore } from '../../contracts/index.ts';
 import { NOON } from '../../contracts/ledger-fixture.ts';
 import { admission, namespace, settlement, story } from '../../helpers/redis-ledger.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import type { RedisServer } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 
 let server: RedisServer;
 let redis: Redis;
 let withoutFunctions: Redis;
 
+useRedis((own) => ({ server, redis } = own));
+
 beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
   withoutFunctions = await clientOf('scripts', '-fcall');
 });
 
-afterAll(async () => {
-  redis.disconnect();
+afterAll(() => {
   withoutFunctions.disconnect();
-  await server.stop();
 });
 
 describeLedgerStore(

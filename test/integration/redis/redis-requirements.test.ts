@@ -3,26 +3,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import { createChatCompletionsRouter } from '../../../src/index.ts';
 import { readServerFacts } from '../../../src/ledger/stores/redis/redis-requirements.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { admission } from '../../helpers/redis-ledger.ts';
 import { freePort, type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 
 let server: RedisServer;
 let redis: Redis;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+useRedis((own) => ({ server, redis } = own));
 
 beforeEach(async () => {
   await redis.flushall();
