@@ -122,7 +122,7 @@ describe('a gateway that is killed', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a gateway that is told to end', { timeout: 30_000 }, () => {
+describe('a gateway that is asked to end', { timeout: 30_000 }, () => {
   it('during 20 streams finishes them, and loses no charge (LiteLLM #34805, one-api postConsumeQuota)', async () => {
     const server = await startTestRedis();
     const { provider, finish } = await startHeldStreams();

@@ -58,7 +58,7 @@ describe('a Redis that is killed', { timeout: 60_000 }, () => {
 });
 
 describe('a Redis that comes back empty', { timeout: 30_000 }, () => {
-  it('gets nothing made anew by its gateways: each refuses everything, and says so once', async () => {
+  it('gets nothing made again by its gateways: each refuses everything, and says so once', async () => {
     const server = await startServer();
     const provider = await startTestProvider();
     const options = { store: server.url, provider, credits: '100' };

@@ -86,7 +86,7 @@ describe('a replica that is promoted before it has everything', { timeout: 60_00
 });
 
 describe('a Redis that comes back empty', { timeout: 30_000 }, () => {
-  it('gets no account anew: requests are refused, and the charges wait', async () => {
+  it('gets no account again: requests are refused, and the charges wait', async () => {
     const server = await startRedis();
     onTestFinished(() => server.kill());
     const gateway = openGateway(server.url);

@@ -101,7 +101,7 @@ describe('output is never free', () => {
   });
 });
 
-describe('nothing runs on for nobody', () => {
+describe('nothing runs on without a client', () => {
   it('when the host answered in our place', async () => {
     const asking = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<void>();
@@ -180,7 +180,7 @@ describe('nothing runs on for nobody', () => {
 });
 
 describe('what a provider or a host does oddly', () => {
-  it('is told to the client of a stream that ends before its first byte', async () => {
+  it('is reported to the client of a stream that ends before its first byte', async () => {
     const gateway = await startGateway({ timeouts: { idleMs: 100 } });
     gateway.provider.script = beginStream;
     const response = await gateway.post({ ...QUESTION, stream: true });
@@ -188,7 +188,7 @@ describe('what a provider or a host does oddly', () => {
     await gateway.close();
   });
 
-  it('is unpacked from zstd, and refused in an encoding that nobody knows', async () => {
+  it('is unpacked from zstd, and refused in an unknown encoding', async () => {
     const gateway = await startGateway();
     gateway.provider.script = (response) => {
       response.writeHead(200, { 'content-encoding': 'zstd' }).end(zstdCompressSync(completionBody()));
@@ -216,7 +216,7 @@ describe('what a provider or a host does oddly', () => {
     await gateway.close();
   });
 
-  it('is told to the host without the bytes of an answer', async () => {
+  it('is reported to the host without the bytes of an answer', async () => {
     const gateway = await startGateway();
     gateway.provider.script = (response) => void response.socket?.end('SECRET ANSWER\r\n\r\n');
     await gateway.post(QUESTION);

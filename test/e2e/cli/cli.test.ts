@@ -177,7 +177,7 @@ describe('the command', () => {
     expect(stderr).toContain(message);
   });
 
-  it('ends with 1 and the reason when the store is away', async () => {
+  it('ends with 1 and the reason when the store is unavailable', async () => {
     const { code, stderr } = await run(['verify', '--store', 'redis://127.0.0.1:1']);
     expect(code).toBe(1);
     expect(stderr).toBe(

@@ -94,7 +94,7 @@ describe('the packed package', () => {
     expect(run(`${name}.mjs`, source)).toBe(`${exported.join()}\n`);
   });
 
-  it('loads neither what is for tests, nor telemetry, nor the admin door and its schemas along with the router', () => {
+  it('loads neither what is for tests, nor telemetry, nor the admin API and its schemas along with the router', () => {
     const source = `
       import { registerHooks } from 'node:module';
       const loaded = [];

@@ -169,7 +169,7 @@ describe('keys of the host’s own', () => {
     await gateway.close();
   });
 
-  it('are asked for once in the cache’s time, strangers too', async () => {
+  it('are asked for once in the cache’s time, unauthenticated clients too', async () => {
     let asked = 0;
     const authenticator = createAuthenticator(new MemoryStore(), (apiKey) => {
       asked += 1;
@@ -226,7 +226,7 @@ describe('keys of the host’s own', () => {
     await gateway.close();
   });
 
-  it('are not evicted by a flood of strangers', async () => {
+  it('are not evicted by a flood of unauthenticated clients', async () => {
     let asked = 0;
     const authenticator = createAuthenticator(new MemoryStore(), (apiKey) => {
       asked += apiKey === 'known' ? 1 : 0;

@@ -19,7 +19,7 @@ import { startReplicatedRedis } from '../../helpers/replicated-redis.ts';
  */
 const COST = '0.000045';
 
-describe('while the store is away', { timeout: 30_000 }, () => {
+describe('while the store is unavailable', { timeout: 30_000 }, () => {
   it('requests are refused with 503, and nothing is sent', async () => {
     const { server, gateway } = await open();
     await server.kill();
@@ -103,7 +103,7 @@ describe('when the store has lost writes', { timeout: 30_000 }, () => {
     await holds(gateway, { held: '0.00', totalUsed: '0.00009', balance: '4.99991' });
   });
 
-  it('to a restart without persistence, its accounts are refused, and none is made anew', async () => {
+  it('to a restart without persistence, its accounts are refused, and none is made again', async () => {
     const { server, gateway, events } = await open();
     const settled = gateway.nextSettled();
     expect((await gateway.post(QUESTION)).status).toBe(200);
@@ -161,7 +161,7 @@ describe('when the store takes no writes', { timeout: 30_000 }, () => {
 });
 
 describe('a router that is closed', { timeout: 30_000 }, () => {
-  it('while the store is away leaves its charges in the outbox, and the next one posts them', async () => {
+  it('while the store is unavailable leaves its charges in the outbox, and the next one posts them', async () => {
     const outboxDir = newFolder();
     const { server, gateway } = await open({ outboxDir, closeTimeoutMs: 200 });
     const running = await startStream(gateway);

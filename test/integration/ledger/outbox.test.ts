@@ -179,7 +179,7 @@ describe('an outbox', () => {
     expect(outboxes.flatMap(({ leftovers }) => leftovers)).toHaveLength(50);
   });
 
-  it('of a process that stood still is written anew when another took it', async () => {
+  it('of a process that stood still is written again when another took it', async () => {
     const { outbox, folder } = open();
     outbox.append(intent(1));
     clock.now += 6000;

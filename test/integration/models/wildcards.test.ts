@@ -127,7 +127,7 @@ describe('an alias', () => {
     expect(await alias.text()).toBe(await own.text());
   });
 
-  it('is told in its model’s record, which it leads to', async () => {
+  it('is shown in its model’s record, which it leads to', async () => {
     await start({ 'acme/fast': { ...MODEL, aliases: ['fast'] } });
     const { data } = (await (await gateway.fetch('/models')).json()) as { data: unknown[] };
     expect(data).toMatchObject([{ id: 'acme/fast', aliases: ['fast'] }]);
@@ -179,7 +179,7 @@ describe('a catalog', () => {
     expect(() => createChatCompletionsRouter({ ...OPTIONS, models })).toThrow(TypeError);
   });
 
-  it('keeps the same thousand models of a wildcard, and makes others anew', () => {
+  it('keeps the same thousand models of a wildcard, and makes others again', () => {
     const catalog = withModels({ 'a/*': STAR });
     const first = catalog.get('a/0');
     expect(catalog.get('a/0')).toBe(first);

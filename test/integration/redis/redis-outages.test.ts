@@ -52,7 +52,7 @@ async function untilServed(store: LedgerStore): Promise<void> {
 }
 
 describe('a Redis that', () => {
-  it('is away: every command is refused at once, and none is applied later', async () => {
+  it('is unavailable: every command is refused at once, and none is applied later', async () => {
     const { server, store } = await openAll(['--appendonly', 'yes', '--appendfsync', 'always']);
     // Would wait for longer than the test may take.
     const patient = openStore(server.url, 600_000);
@@ -65,7 +65,7 @@ describe('a Redis that', () => {
     await expect.poll(() => tryAll(patient)).toMatchObject([aware, aware, aware, aware]);
   });
 
-  it('goes silent without closing a connection is connected to anew', { timeout: 20_000 }, async () => {
+  it('goes silent without closing a connection is connected to again', { timeout: 20_000 }, async () => {
     const { server } = await openAll();
     const relay = await startRelay(server.port);
     onTestFinished(() => relay.close());
@@ -133,7 +133,7 @@ describe('a Redis that', () => {
   });
 
   it(
-    "is busy with somebody else's script refuses, and what can wait is tried again",
+    "is busy with another client's script refuses, and what can wait is tried again",
     { timeout: 30_000 },
     async () => {
       const { redis, server } = await openAll(['--busy-reply-threshold', '20']);

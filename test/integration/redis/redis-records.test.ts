@@ -75,7 +75,7 @@ describe('an account in Redis', () => {
 });
 
 describe('the record of a request in Redis', () => {
-  it('leaves nothing of its idempotency key behind, whoever had that', async () => {
+  it('leaves nothing of its idempotency key behind, whichever request had it', async () => {
     const idempotencyKey = { key: 'a'.repeat(64), body: 'b'.repeat(64) };
     const named = { ...REQUEST, idempotencyKey };
     await store.admit({ ...named, requestId: requestId(1) });

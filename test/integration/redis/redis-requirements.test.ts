@@ -156,7 +156,7 @@ describe('RedisStore', () => {
       .toMatchObject({ code: 'ok' });
   });
 
-  it('judges anew whom it is connected to anew', async () => {
+  it('checks the server again that it is connected to again', async () => {
     const store = openStore();
     await store.grant({ account: 'acme', id: 'g1', amount: 9n });
     await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');

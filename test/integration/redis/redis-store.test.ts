@@ -159,7 +159,7 @@ describe('RedisStore', () => {
     expect(await store.snapshot('acme')).toMatchObject({ frozen: true, available: 101n, granted: 100n });
   });
 
-  it('does not begin anew an account of which a part is lost', async () => {
+  it('does not begin again an account of which a part is lost', async () => {
     const keyPrefix = namespace();
     const clock = { now: NOON };
     const store = openStore({ keyPrefix, now: () => clock.now });

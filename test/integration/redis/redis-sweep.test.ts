@@ -74,7 +74,7 @@ describe('a sweep of many accounts', () => {
     expect(ended).toBe(1);
   });
 
-  it('expires credits when they are due, though nobody uses the account', async () => {
+  it('expires credits when they are due, though the account is not used', async () => {
     const { store, clock } = await openCrowdedStore();
     await store.grant({ account: 'acme', id: 'g2', amount: 50n, expiresAt: NOON + MINUTE });
     clock.now += 2 * MINUTE;

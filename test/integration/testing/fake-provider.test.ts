@@ -76,7 +76,7 @@ function post(body: unknown = QUESTION): Promise<Response> {
 }
 
 describe('a fake provider', () => {
-  it('answers before it was told anything', async () => {
+  it('answers before it is configured', async () => {
     expect(await ask()).toMatchObject({
       model: 'gpt-4o-mini',
       choices: [{ message: { role: 'assistant', content: 'Hello there.' }, finish_reason: 'stop' }],

@@ -124,7 +124,7 @@ describe('when the first target fails before its answer began', () => {
     });
   });
 
-  it('the second answers when nobody listens at the first', async () => {
+  it('the second answers when no server listens at the first', async () => {
     const first = await start();
     await first.close();
     others = [second];

@@ -273,7 +273,7 @@ describe('what goes on', () => {
     expect(Buffer.concat(write(filter, Buffer.from('\n'))).toString()).toBe('data: {"choices":[{}]}\n\n');
   });
 
-  it('is told at the end, when no end came', () => {
+  it('is reported at the end, when no end came', () => {
     const filter = newFilter();
     write(filter, Buffer.from('data: {"cho'));
     expect(Buffer.concat(filter.end()).toString()).toBe('data: {"cho');
