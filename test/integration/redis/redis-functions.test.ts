@@ -10,22 +10,21 @@ import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { describeLedgerStore } from '../../contracts/index.ts';
 import { NOON } from '../../contracts/ledger-fixture.ts';
 import { admission, namespace, settlement, story } from '../../helpers/redis-ledger.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import type { RedisServer } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 
 let server: RedisServer;
 let redis: Redis;
 let withoutFunctions: Redis;
 
+useRedis((own) => ({ server, redis } = own));
+
 beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
   withoutFunctions = await clientOf('scripts', '-fcall');
 });
 
-afterAll(async () => {
-  redis.disconnect();
+afterAll(() => {
   withoutFunctions.disconnect();
-  await server.stop();
 });
 
 describeLedgerStore(
@@ -49,7 +48,7 @@ describe('the functions of a request', () => {
     await loadLibrary(store);
     await redis.function('FLUSH');
     expect(await store.admit(admission(2, 1n))).toMatchObject({ code: 'ok' });
-    await expect.poll(libraries, { timeout: 5000 }).toHaveLength(1);
+    await expect.poll(libraries).toHaveLength(1);
   });
 
   it('may be lost before any call', async () => {
@@ -140,7 +139,7 @@ async function openStore(client: RedisClient): Promise<RedisStore> {
 async function loadLibrary(store: RedisStore): Promise<void> {
   await store.admit(admission(1, 1n));
   const [name = ''] = /ccr_\w+/.exec(requestLibrary.source) ?? [];
-  await expect.poll(libraries, { timeout: 5000 }).toContain(name);
+  await expect.poll(libraries).toContain(name);
   // Its reply came before this one.
   await store.balance('acme');
 }
