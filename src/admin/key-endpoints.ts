@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { ApiKeyInfo } from '../keys/api-keys.ts';
-import { formatUsd, parseUsd } from '../ledger/contract/money.ts';
+import { policyOfTerms, termsOf } from '../keys/key-terms.ts';
 import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
 import { accountNotFound, capitalize, ConflictError, keyNotFound } from './errors.ts';
 import { accountId, keyId, object } from './schema.ts';
@@ -184,13 +184,10 @@ function repeatedCreation(
   isDerived: boolean,
 ): OperationResult<CreatedKeyAnswer> {
   const { id, account } = known;
-  const policy = policyOfBody(asked);
+  // As stored: amounts are written in one form.
+  const policy = policyOfTerms({ limits: {}, ...termsOf(policyOfBody(asked)) });
   const wanted = keyAnswer({
     ...policy,
-    ...(policy.budget && {
-      budget: { ...policy.budget, amount: formatUsd(parseUsd(policy.budget.amount, 'amount')) },
-    }),
-    name: policy.name ?? '',
     id,
     account,
     state: known.state,

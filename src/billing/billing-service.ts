@@ -168,7 +168,7 @@ export class BillingService implements HoldServices {
       return { rates, hold };
     }
     if (result.code !== 'ok' && result.code !== 'exists') {
-      return { rates, refusal: admissionError(result, quote, holdMode, caller.limits) };
+      return { rates, refusal: admissionError(result, quote, holdMode) };
     }
     const limit = this.#grows(request) ? undefined : outputLimit(result.hold, quote, holdMode);
     const hold = this.#holdFor(request, limit, result.hold);

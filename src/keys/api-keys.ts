@@ -1,7 +1,7 @@
 import type { KeyRecord, KeyStatus, RotateKeyResult } from '../ledger/contract/key-records.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
-import { formatUsd } from '../ledger/contract/money.ts';
 import type { KeyPolicy, KeyPolicyChanges } from './key-policy.ts';
+import { type LimitCounters, limitCounters } from './limit-counters.ts';
 import { hashApiKey, newApiKey, newKeyId } from './key-secret.ts';
 import { policyError, policyOfTerms, type Rotation, rotationOf, termsOf, withChanges } from './key-terms.ts';
 import { MAX_OVERLAP_MS } from '../ledger/engine/validate-commands.ts';
@@ -89,28 +89,15 @@ export interface ApiKeyInfo extends KeyPolicy {
   readonly id: string;
   readonly account: string;
   readonly name: string;
-  readonly state: 'active' | 'revoked' | 'expired';
+  readonly state: 'active' | 'paused' | 'revoked' | 'expired';
   readonly createdAt: Date;
   readonly revokedAt?: Date;
   /** When its previous secret expires or expired. */
   readonly overlapUntil?: Date;
 }
 
-/** A key with its current counters; amounts are decimal strings in USD. */
-export interface ApiKeyDetails extends ApiKeyInfo {
-  /** Charged in the budget's current day, week or month; without a budget, in total. */
-  readonly spent: string;
-  /** Reserved by its running requests. */
-  readonly held: string;
-  /** Number of running requests. */
-  readonly running: number;
-  /** Budget available to new requests. */
-  readonly budgetLeft?: string;
-  /** When the budget resets. */
-  readonly budgetResetsAt?: Date;
-  readonly requestsLeft?: number;
-  readonly tokensLeft?: number;
-}
+/** A key with its current counters. */
+export interface ApiKeyDetails extends ApiKeyInfo, LimitCounters {}
 
 export interface CreatedApiKey extends ApiKeyInfo {
   /** The secret, `sk-ccr-…`: it is not stored, and can't be shown again. */
@@ -156,7 +143,7 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
     },
     async get(account, id) {
       const status = await store.keyState(account, id);
-      return status && { ...toKeyInfo(status, status.now), ...keyCounters(status) };
+      return status && { ...toKeyInfo(status, status.now), ...limitCounters(status) };
     },
     update: (account, id, changes) => updateKey({ store, cache, account, id }, changes),
     rotate: (account, id, options) => rotateKey({ store, cache, account, id }, options),
@@ -297,24 +284,5 @@ function toKeyInfo(record: KeyRecord, now: number): ApiKeyInfo {
     createdAt: new Date(createdAt),
     ...(revokedAt !== undefined && { revokedAt: new Date(revokedAt) }),
     ...(overlapUntil !== undefined && { overlapUntil: new Date(overlapUntil) }),
-  };
-}
-
-function keyCounters({
-  spent,
-  held,
-  running,
-  budgetLeft,
-  budgetResetsAt,
-  rates,
-}: KeyStatus): Omit<ApiKeyDetails, keyof ApiKeyInfo> {
-  return {
-    spent: formatUsd(spent),
-    held: formatUsd(held),
-    running,
-    ...(budgetLeft !== undefined && { budgetLeft: formatUsd(budgetLeft) }),
-    ...(budgetResetsAt !== undefined && { budgetResetsAt: new Date(budgetResetsAt) }),
-    ...(rates?.requests && { requestsLeft: rates.requests.remaining }),
-    ...(rates?.tokens && { tokensLeft: rates.tokens.remaining }),
   };
 }

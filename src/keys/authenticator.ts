@@ -186,7 +186,6 @@ export class Authenticator {
       key: record.key,
       externalKey: false,
       keyVersion: record.version,
-      limits: record.limits,
       ...(until < Infinity && { until }),
       ...(models && { models: new ModelPatterns(models) }),
       ...(markup && { markup }),

@@ -1,4 +1,3 @@
-import type { KeyLimits } from '../ledger/contract/key-records.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 
@@ -13,7 +12,6 @@ export interface Caller {
   readonly keyVersion?: number;
   /** Store time, in ms, at which the secret or the key expires and must be looked up again. */
   readonly until?: number;
-  readonly limits?: KeyLimits;
   /** The only models that it may use; undefined for all. */
   readonly models?: ModelPatterns;
   /** Added to the prices of its requests. */

@@ -1,9 +1,10 @@
-import type { KeyLimits } from '../../src/ledger/contract/key-records.ts';
+import type { BudgetPeriod } from '../../src/ledger/contract/key-records.ts';
 import type { AccountState, RequestRecord } from '../../src/ledger/contract/ledger-store.ts';
 import type { Admission, RequestTruth } from './truth.ts';
 
 const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 /** Maximum debt of a bucket, in minutes of refill. */
 const MAX_DEBT_MINUTES = 60;
 
@@ -52,11 +53,10 @@ export function judge(judged: Judged): Admission {
     const record = records.get(other.id);
     if (record || (isKnown(other) && other.wasAdmitted)) uses.push({ request: other, record });
   }
-  const window = windowStart(request.limits, at);
   const hold = records.get(request.id)?.amount ?? 0n;
   const repeated = repeatedKey(request, others, uses);
-  const wrong = repeated.wrong ?? passedLimit(request, uses, { hold, window, at });
-  return { at, window, isExcused: repeated.isExcused, wrong: wrong && `${wrong} (by ${by})` };
+  const wrong = repeated.wrong ?? passedLimit(request, uses, { hold, at });
+  return { at, isExcused: repeated.isExcused, wrong: wrong && `${wrong} (by ${by})` };
 }
 
 function repeatedKey(
@@ -107,13 +107,18 @@ function isInForce(request: RequestTruth, record: RequestRecord | undefined): bo
 function passedLimit(
   { id, key, limits, tokens }: RequestTruth,
   uses: readonly Use[],
-  { hold, window, at }: { readonly hold: bigint; readonly window: number; readonly at: number },
+  { hold, at }: { readonly hold: bigint; readonly at: number },
 ): string | undefined {
   if (!limits) return undefined;
-  const { budget, concurrentRequests, requestsPerMinute, tokensPerMinute } = limits;
-  if (budget) {
+  const { budgets = [], concurrentRequests, requestsPerMinute, tokensPerMinute } = limits;
+  for (const budget of budgets) {
     let used = hold;
-    for (const use of uses) if (use.request.admission?.window === window) used += spentOf(use);
+    for (const use of uses) {
+      const { admission } = use.request;
+      if (admission && windowStart(budget.per, admission.at) === windowStart(budget.per, at)) {
+        used += spentOf(use);
+      }
+    }
     if (used > budget.amount) {
       return `I9: ${id} was admitted, and with it key ${key} has used ${used} of a budget of ${budget.amount} a ${budget.per}`;
     }
@@ -198,10 +203,12 @@ function isEmpty(takes: readonly Take[], limit: number, count: number, now: numb
 }
 
 /** Start of a budget window, UTC. */
-function windowStart(limits: KeyLimits | undefined, at: number): number {
+function windowStart(per: BudgetPeriod, at: number): number {
   const date = new Date(at);
   const day = Math.floor(at / DAY_MS) * DAY_MS;
-  switch (limits?.budget?.per) {
+  switch (per) {
+    case 'hour':
+      return Math.floor(at / HOUR_MS) * HOUR_MS;
     case 'day':
       return day;
     case 'week':

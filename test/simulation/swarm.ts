@@ -151,10 +151,12 @@ function drawAccount(random: Random, id: string): Account {
 function drawLimits(random: Random): KeyLimits {
   return {
     ...(random.chance(0.5) && {
-      budget: {
-        amount: priceOf(400, 60) * BigInt(random.between(1, 30)),
-        per: random.pick(['day', 'week', 'month', 'lifetime'] as const),
-      },
+      budgets: [
+        {
+          amount: priceOf(400, 60) * BigInt(random.between(1, 30)),
+          per: random.pick(['hour', 'day', 'week', 'month', 'lifetime'] as const),
+        },
+      ],
     }),
     ...(random.chance(0.3) && { requestsPerMinute: random.between(1, 10) }),
     ...(random.chance(0.3) && { tokensPerMinute: random.between(100, 1000) }),

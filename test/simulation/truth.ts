@@ -28,8 +28,6 @@ export interface Asked {
 export interface Admission {
   /** By the store's clock. */
   readonly at: number;
-  /** Start of its budget window. */
-  readonly window: number;
   /** Why it should have been refused, if so. */
   readonly wrong: string | undefined;
   /** It was admitted in the unavoidable window, in which a used idempotency key can be admitted again. */

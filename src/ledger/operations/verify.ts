@@ -1,4 +1,4 @@
-import { isAccount } from '../engine/validate-commands.ts';
+import { isAccount } from '../contract/account-ids.ts';
 import { RequestVerifier } from './verify-requests.ts';
 import type { AccountState, JournalLine, LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../contract/money.ts';

@@ -218,6 +218,7 @@ describe('the description of the admin API', () => {
       'requests_per_minute',
       'tokens_per_minute',
       'concurrent_requests',
+      'end_users',
       'markup',
       'expires_at',
       'metadata',
