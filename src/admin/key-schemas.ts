@@ -224,7 +224,7 @@ export const createdApiKey: Schema<CreatedKeyAnswer> = component(
 
 export const apiKeys: Schema<{ object: 'list'; data: KeyAnswer[] }> = component(
   'ApiKeys',
-  'The keys of an account, revoked ones too.',
+  'API keys, revoked ones too, without their secrets.',
   v.object({ object: v.literal('list'), data: v.array(apiKey) }),
 );
 
@@ -243,6 +243,37 @@ function countsInJson(): {
   ]);
   return Object.fromEntries(counts);
 }
+
+const ACCOUNT_FIELDS = POLICY_FIELD_NAMES.filter((field) => field !== 'expiresAt' && field !== 'markup');
+
+function accountMembers(wrap: (schema: Schema) => Schema): Record<string, Schema> {
+  return Object.fromEntries(ACCOUNT_FIELDS.map((field) => [snakeCase(field), wrap(SCHEMAS[field])]));
+}
+
+/** The policy of an account, and how it stands. */
+export const accountPolicy: Schema<object> = component(
+  'AccountPolicy',
+  'What all keys of an account may do together. What isn’t given isn’t limited.',
+  v.object(accountMembers(v.exactOptional)),
+);
+
+export const accountPolicyChange: Schema<PolicyChange> = component(
+  'AccountPolicyChange',
+  'What is given is changed, what is null is taken away, the rest stays.',
+  object(accountMembers(v.nullish)),
+);
+
+export const accountLimits: Schema<object> = component(
+  'AccountLimits',
+  'What counts against the policy of an account, since it has had one.',
+  v.object(limitCounters),
+);
+
+export const keySearch: Schema<{ readonly key: string }> = component(
+  'KeySearch',
+  'A secret, sk-ccr-…, or the id of a key.',
+  object({ key: textOf(1, 200) }),
+);
 
 /** A policy, or a change of one, as the router's own functions take it. */
 export function policyOfBody(asked: PolicyBody): KeyPolicy;

@@ -31,6 +31,8 @@ export interface AdmissionRequest {
   readonly read: ReadRequest;
   readonly modelRequest: ModelRequest;
   readonly idempotencyKey: IdempotencyKey | undefined;
+  /** Whom the request is for, beside what its caller says. */
+  readonly endUser: string | undefined;
   /** Arrival time, from `performance.now()`. */
   readonly startedAt: number;
 }
@@ -57,7 +59,8 @@ export function planFor(
   try {
     return planRequest(caller, modelRequest, services);
   } catch (error) {
-    if (!(error instanceof ModelNotAllowedError) || caller.externalKey) throw error;
+    const isFinal = caller.externalKey && !caller.accountVersion;
+    if (!(error instanceof ModelNotAllowedError) || isFinal) throw error;
   }
   const refreshed = services.authenticator.refresh(headers, caller);
   return refreshed.then((current) => planRequest(current, modelRequest, services));
@@ -69,7 +72,7 @@ export function planFor(
  */
 export async function admitRequest(
   first: RequestPlan,
-  { exchange, read, modelRequest, idempotencyKey, startedAt }: AdmissionRequest,
+  { exchange, read, modelRequest, idempotencyKey, endUser, startedAt }: AdmissionRequest,
   services: AdmitServices,
 ): Promise<AdmittedRequest> {
   let plan = first;
@@ -77,8 +80,16 @@ export async function admitRequest(
     const { caller, model, quote } = plan;
     const { stream } = read.request;
     const members = plan.targets.some(({ body }) => body) ? await ruledMembers(read.body, plan) : NO_MEMBERS;
-    const terms = { requestId: exchange.id, caller, model, quote, stream, idempotencyKey, startedAt };
-    const asked = services.billing.admit(terms);
+    const asked = services.billing.admit({
+      requestId: exchange.id,
+      caller,
+      model,
+      quote,
+      stream,
+      idempotencyKey,
+      endUser: caller.endUser ?? endUser,
+      startedAt,
+    });
     const { rates, hold, refusal } = isLater(asked) ? await asked : asked;
     if (rates) exchange.rateLimitHeaders = rateLimitHeaders(rates);
     if (hold) return { ...plan, read, members, hold };

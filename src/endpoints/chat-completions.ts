@@ -22,6 +22,7 @@ import {
   admitRequest,
   planFor,
 } from './admit-request.ts';
+import { endUserOf } from './end-user.ts';
 import type { RequestPlan } from './plan-request.ts';
 import { relayAnswer, type RelayServices } from './relay-answer.ts';
 import { RequestProgress } from './request-progress.ts';
@@ -152,7 +153,8 @@ async function prepare(
     givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, concatChunks(read.body));
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
-  return [plan, { exchange, read, modelRequest, idempotencyKey, startedAt }];
+  const endUser = endUserOf(exchange.headers, request, services.settings.endUsers);
+  return [plan, { exchange, read, modelRequest, idempotencyKey, endUser, startedAt }];
 }
 
 /** The catalog for one request. Just after start, waits for the models that providers list. */
