@@ -18,6 +18,7 @@ import {
   keyDetailsAnswer,
   keySearch,
   newApiKey,
+  noTerms,
   type PolicyBody,
   policyOfBody,
   rotation,
@@ -143,7 +144,8 @@ export const keyEndpoints: readonly Endpoint[] = [
       summary: paused ? 'Reject an API key until it is resumed' : 'Accept a paused API key again',
       params: ofKey,
       query: nothing,
-      body: nothing,
+      body: noTerms,
+      bodyIsOptional: true,
       answer: apiKey,
       errorStatuses: [404, 409],
       change: {

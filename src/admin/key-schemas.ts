@@ -66,10 +66,13 @@ const budget = component(
   ),
 );
 
-/** One, or several. A list is checked first, so that what is wrong with one budget is named as such. */
+/** One, or several. By what it is given, so that what is wrong in one is named as such; the document has both. */
 const budgets = described(
   BUDGETS_WANTED,
-  v.lazy((value) => (Array.isArray(value) ? budgetList : budget)),
+  v.lazy((value) => {
+    if (value === undefined) return v.union([budget, budgetList], BUDGETS_WANTED);
+    return Array.isArray(value) ? budgetList : budget;
+  }),
 );
 
 const budgetList = v.pipe(
@@ -268,6 +271,8 @@ export const accountLimits: Schema<object> = component(
   'What counts against the policy of an account, since it has had one.',
   v.object(limitCounters),
 );
+
+export const noTerms: Schema<object> = component('NoTerms', 'An empty object, or no body.', object({}));
 
 export const keySearch: Schema<{ readonly key: string }> = component(
   'KeySearch',
