@@ -14,7 +14,8 @@ export const SENTINEL = ' ';
 
 /** Documentation of the keys, once for all scripts of an account. */
 const COLLECTIONS = /* lua */ `
--- KEYS[1] a  hash   the totals: av h g s x wo fl st q lw fw nx; pv, the version of the account's policy, if any; nd, when the next of d is due, or earlier; l1, what the
+-- KEYS[1] a  hash   the totals: av h g s x wo fl st q lw fw nx; pv, the version of the
+--                   account's policy, if it has one; nd, when the next of d is due, or earlier; l1, what the
 --                   first lot in burn order has left, or -1; jq jg js jx jw of the compacted lines; ver, the version
 --                   of this layout
 -- KEYS[2] r  hash   request id -> state amount checkpoint due mark tokens key, hashes of idempotency key and body

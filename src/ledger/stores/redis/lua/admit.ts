@@ -80,13 +80,13 @@ local is_new = not key
 if ARGV[9] == '0' and not restore then
   if not key or not key.recorded then return reply(now, 'no_key') end
   if key.revoked then return reply(now, 'revoked') end
-  if key.paused then return reply(now, 'paused') end
+  if key.expires == PAUSED then return reply(now, 'paused') end
   if key.expires and now >= key.expires then return reply(now, 'expired') end
   if ARGV[13] ~= '' and ARGV[13] ~= key.version then return reply(now, 'changed') end
 end
 if ARGV[14] ~= '' and tonumber(ARGV[14]) ~= totals.pv and not restore then return reply(now, 'changed') end
 key = key or new_key(key_id, nil, nil, now)
-local holders, mark, shares = holders_for(key, ARGV[16], now)
+local holders, mark, shares = holders_for(key, key_id, ARGV[16], now)
 local hashes = ''
 if ARGV[11] ~= '' then
   local duplicate, body = load_duplicate(key_id, ARGV[11])
@@ -99,21 +99,24 @@ end
 
 local left
 if not restore then
-  for _, holder in ipairs(holders) do
+  for n = 1, #holders do
+    local holder = holders[n]
     if holder.concurrent and holder.running >= holder.concurrent then
-      return reply(now, 'concurrency', holder.kind, decimal(holder.concurrent), rates(holders, now))
+      return reply(now, 'concurrency', holder.kind or 'key', decimal(holder.concurrent), rates(holders, now))
     end
   end
   local by, wait = longest_wait(holders, 'rpm', 'requests', 1, now)
   if by then
-    return reply(now, 'requests_per_minute', by.kind, decimal(by.rpm), decimal(wait), rates(holders, now))
+    return reply(now, 'requests_per_minute', by.kind or 'key', decimal(by.rpm), decimal(wait), rates(holders, now))
   end
   by, wait = longest_wait(holders, 'tpm', 'tokens', tokens, now)
-  if by then return reply(now, 'tokens_per_minute', by.kind, decimal(by.tpm), decimal(wait), rates(holders, now)) end
+  if by then
+    return reply(now, 'tokens_per_minute', by.kind or 'key', decimal(by.tpm), decimal(wait), rates(holders, now))
+  end
   local holder, budget
   left, holder, budget = least_budget(holders, now)
   if left and want > 0 and (left <= 0 or left < min) then
-    return reply(now, 'budget', holder.kind, decimal(math.max(0, left)), decimal(budget.amount), budget.per,
+    return reply(now, 'budget', holder.kind or 'key', decimal(math.max(0, left)), decimal(budget.amount), budget.per,
       rates(holders, now))
   end
 end
@@ -127,7 +130,8 @@ end
 totals.av = plus(totals.av, 0 - hold)
 totals.h = plus(totals.h, hold)
 local at = latest(holders, now)
-for _, holder in ipairs(holders) do
+for n = 1, #holders do
+  local holder = holders[n]
   enter_windows(holder, at)
   take(holder.requests, holder.rpm, 1, now)
   take(holder.tokens, holder.tpm, tokens, now)

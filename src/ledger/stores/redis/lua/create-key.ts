@@ -54,7 +54,8 @@ local before, created = label and load_key(id), decimal(now)
 local key = new_key(id, tonumber(rpm), tonumber(tpm), now)
 key.changed = true
 if before then
-  key.held, key.running, key.spent, key.at, key.before = before.held, before.running, before.spent, before.at, before.before
+  key.held, key.running, key.spent = before.held, before.running, before.spent
+  key.at, key.before = before.at, before.before
   created = string.match(known[1], '(%S+) %S+$')
 end
 redis.call('HSET', API_KEYS, id, row .. created .. ' -', id .. ':n', ARGV[5])

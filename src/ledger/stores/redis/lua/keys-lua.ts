@@ -4,6 +4,8 @@ local MINUTE = 60000
 local HOUR = 3600000
 local DAY = 86400000
 local DEBT_MINUTES = 60
+-- In place of the expiry of a key that is paused.
+local PAUSED = -1
 
 local api_keys = {}
 -- Id of an end user's row -> its counters.
@@ -32,9 +34,10 @@ local function packed_counters(holder)
     holder.at, holder.before, holder.requests.level, holder.requests.at, holder.tokens.level, holder.tokens.at)
 end
 
--- The budgets of "amount,amount" and "period,period"; nil for none.
+-- The budgets of "amount,amount" and "period,period".
 local function budgets_of(amounts, periods)
-  if amounts == '-' then return nil end
+  local one = tonumber(amounts)
+  if one then return {{amount = one, per = periods}} end
   local budgets, next_period = {}, string.gmatch(periods, '[^,]+')
   for amount in string.gmatch(amounts, '[^,]+') do
     budgets[#budgets + 1] = {amount = tonumber(amount), per = next_period()}
@@ -44,7 +47,7 @@ end
 
 -- A key without any requests.
 local function new_key(id, rpm, tpm, now)
-  local key = new_counters({id = id, kind = 'key', rpm = rpm, tpm = tpm}, now)
+  local key = new_counters({budgets = false, rpm = rpm, tpm = tpm}, now)
   api_keys[id] = key
   return key
 end
@@ -64,15 +67,17 @@ local function load_key(id)
     string.match(values[1], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) %S+ (%S+)$')
   local version, expires = key_marks(values[3])
   local key = {
-    id = id, kind = id == '@' and 'account' or 'key', recorded = hash ~= '-', revoked = revoked ~= '-',
-    version = version, expires = tonumber(expires), budgets = budgets_of(amounts, periods), rpm = tonumber(rpm),
-    tpm = tonumber(tpm), concurrent = tonumber(concurrent),
+    recorded = hash ~= '-', revoked = revoked ~= '-', version = version, expires = false, rpm = tonumber(rpm),
+    tpm = tonumber(tpm), concurrent = tonumber(concurrent), budgets = amounts ~= '-' and budgets_of(amounts, periods),
+    -- Created with these fields, 16 in all, so that the table need not grow.
+    held = 0, running = 0, spent = 0, at = 0, before = '', requests = false, tokens = false, changed = false,
   }
-  if not key.expires and expires ~= '-' then key.paused = true end
+  if expires ~= '-' then key.expires = tonumber(expires) or PAUSED end
   if not key.concurrent and concurrent ~= '-' then
     concurrent, key.users = string.match(concurrent, '^([^|]+)|(.+)$')
     key.concurrent = tonumber(concurrent)
   end
+  if id == '@' then key.kind = 'account' end
   api_keys[id] = load_counters(key, values[2])
   return key
 end
@@ -81,8 +86,8 @@ end
 local function limit_end_user(row, limits)
   local amounts, periods, rpm, tpm, concurrent, max =
     string.match(limits, '^([^|]+)|([^|]+)|([^|]+)|([^|]+)|([^|]+)|?(%d*)$')
-  row.budgets, row.rpm, row.tpm, row.concurrent =
-    budgets_of(amounts, periods), tonumber(rpm), tonumber(tpm), tonumber(concurrent)
+  row.budgets = amounts ~= '-' and budgets_of(amounts, periods)
+  row.rpm, row.tpm, row.concurrent = tonumber(rpm), tonumber(tpm), tonumber(concurrent)
   return tonumber(max) or 10000
 end
 
@@ -93,7 +98,7 @@ local function load_end_user(id)
   if not packed then return nil end
   local scope = string.match(id, '^[^~]*')
   local holder = load_key(scope == '' and '@' or scope)
-  local row = {kind = 'end_user'}
+  local row = {kind = 'end_user', budgets = false}
   if holder and holder.users then limit_end_user(row, holder.users) end
   end_users[id] = load_counters(row, packed)
   return row
@@ -115,14 +120,14 @@ end
 
 -- Those whose limits a request counts against: its key, its account if that has a policy, and its end user if one of
 -- these limits them. And the end of the request's mark, and whether the end user shares its counters.
-local function holders_for(key, end_user, now)
+local function holders_for(key, key_id, end_user, now)
   local holders, mark, shares = {key}, '', false
   local policy = totals.pv > 0 and load_key('@')
   if policy then holders[2], mark = policy, '@' end
   local limits = key.users or policy and policy.users
   if limits and end_user ~= '' then
     local row, id
-    row, id, shares = open_end_user(key.users and key.id or '', end_user, limits, now)
+    row, id, shares = open_end_user(key.users and key_id or '', end_user, limits, now)
     holders[#holders + 1], mark = row, mark .. '>' .. id
   end
   return holders, mark, shares
@@ -170,15 +175,14 @@ end
 
 -- The charges before the windows of now, by period.
 local function charges_before(holder)
-  local before = {}
-  for amount in string.gmatch(holder.before, '[^,]+') do before[#before + 1] = amount end
-  return before
+  local hour, day, week, month = string.match(holder.before, '^(%d+),(%d+),(%d+),(%d+)$')
+  return {hour, day, week, month}
 end
 
 -- Begins the windows of a time, if it is later than any before.
 local function enter_windows(holder, time)
   if time <= holder.at then return end
-  if window_start('hour', time) > holder.at then
+  if math.floor(time / HOUR) > math.floor(holder.at / HOUR) then
     local before = charges_before(holder)
     for n, per in ipairs(PERIODS) do
       if window_start(per, time) > holder.at then before[n] = decimal(holder.spent) end
@@ -191,7 +195,7 @@ end
 -- Counts the charge, or a refund, of a request that was admitted at a time.
 local function count_charge(holder, amount, at)
   holder.spent, holder.changed = plus(holder.spent, amount), true
-  if window_start('hour', at) == window_start('hour', holder.at) then return end
+  if math.floor(at / HOUR) == math.floor(holder.at / HOUR) then return end
   local before = charges_before(holder)
   for n, per in ipairs(PERIODS) do
     if window_start(per, at) ~= window_start(per, holder.at) then
@@ -214,10 +218,13 @@ end
 -- The least that a budget of the holders has left, exact unless overrun, with its holder and the budget; nil without any.
 local function least_budget(holders, now)
   local least, of, which
-  for _, holder in ipairs(holders) do
-    for _, budget in ipairs(holder.budgets or {}) do
-      local left = budget.amount - spent_in(budget.per, holder, now) - size(holder.held)
-      if not least or left < least then least, of, which = left, holder, budget end
+  for n = 1, #holders do
+    local holder = holders[n]
+    if holder.budgets then
+      for _, budget in ipairs(holder.budgets) do
+        local left = budget.amount - spent_in(budget.per, holder, now) - size(holder.held)
+        if not least or left < least then least, of, which = left, holder, budget end
+      end
     end
   end
   return least, of, which
@@ -225,7 +232,9 @@ end
 
 -- The latest time at which one of the holders has counted a request, or now.
 local function latest(holders, now)
-  for _, holder in ipairs(holders) do now = math.max(now, holder.at) end
+  for n = 1, #holders do
+    if holders[n].at > now then now = holders[n].at end
+  end
   return now
 end
 
@@ -236,7 +245,6 @@ end
 
 -- Time until count fits, in ms. A count above the limit fits when the bucket is full.
 local function wait_ms(bucket, limit, count, now)
-  if not limit then return 0 end
   local missing = math.min(count, limit) * MINUTE - level_at(bucket, limit, now)
   return missing <= 0 and 0 or math.ceil(missing / limit)
 end
@@ -244,9 +252,12 @@ end
 -- The holder whose limit per minute makes a count wait longest, and how long, in ms; nil if none does.
 local function longest_wait(holders, limit, bucket, count, now)
   local by, longest = nil, 0
-  for _, holder in ipairs(holders) do
-    local wait = wait_ms(holder[bucket], holder[limit], count, now)
-    if wait > longest then by, longest = holder, wait end
+  for n = 1, #holders do
+    local holder = holders[n]
+    if holder[limit] then
+      local wait = wait_ms(holder[bucket], holder[limit], count, now)
+      if wait > longest then by, longest = holder, wait end
+    end
   end
   return by, longest
 end
@@ -254,7 +265,8 @@ end
 -- The state of the limit per minute that has least remaining, "limit remaining reset"; nil without any.
 local function tightest(holders, limit, bucket, now)
   local found, least
-  for _, holder in ipairs(holders) do
+  for n = 1, #holders do
+    local holder = holders[n]
     local most = holder[limit]
     if most then
       local level = level_at(holder[bucket], most, now)
@@ -270,6 +282,8 @@ end
 
 -- "limit remaining reset" for requests, then for tokens; nil without any such limit.
 local function rates(holders, now)
+  local first = holders[1]
+  if not holders[2] and not (first and (first.rpm or first.tpm)) then return nil end
   local requests, tokens = tightest(holders, 'rpm', 'requests', now), tightest(holders, 'tpm', 'tokens', now)
   if not requests and not tokens then return nil end
   return (requests or '- - -') .. ' ' .. (tokens or '- - -')

@@ -97,7 +97,9 @@ local function finish(request, state, amount, tokens, now, model, usage, in_part
   totals.s = plus(totals.s, moved)
   totals.wo = plus(totals.wo, written_off)
   burn(moved)
-  for _, holder in ipairs(holders_of(request)) do
+  local holders = holders_of(request)
+  for n = 1, #holders do
+    local holder = holders[n]
     holder.held = plus(holder.held, 0 - hold)
     if request.state == 'H' then holder.running = holder.running - 1 end
     count_charge(holder, moved, request.at)

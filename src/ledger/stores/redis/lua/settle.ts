@@ -65,7 +65,7 @@ if request then
 else
   -- As if expired, with nothing charged.
   local key = load_key(ARGV[4])
-  local holders, mark = holders_for(key or {id = ARGV[4]}, ARGV[14], now)
+  local holders, mark = holders_for(key or {}, ARGV[4], ARGV[14], now)
   -- The charge of an unknown key counts for no key, not even for one that is created later.
   if not key then
     table.remove(holders, 1)
