@@ -240,7 +240,7 @@ export interface CorsOptions {
   readonly maxAgeSeconds?: number;
 }
 
-/** What requests are told apart by, beside their account, key and model. */
+/** What requests are counted by, beside their account, key and model. */
 export interface DimensionOptions {
   /** @default false */
   readonly user?: boolean | EndUserSource;

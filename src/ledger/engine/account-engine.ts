@@ -1,4 +1,4 @@
-import { type AccountRows, type RequestRow, replyMeta, writeLine } from './account-rows.ts';
+import { type AccountRows, type KeyRow, type RequestRow, replyMeta, writeLine } from './account-rows.ts';
 import { countRequest, enterWindows, MINUTE_MS } from './key-limits.ts';
 import { newKey } from './key-states.ts';
 import {
@@ -68,21 +68,8 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   expireLots(account, now);
 
   const registered = account.key(command.key);
-  if (!command.externalKey && !restore) {
-    if (!registered?.hash) return { code: 'no_key', ...replyMeta(account, now) };
-    if (registered.revokedAt !== undefined) return { code: 'revoked', ...replyMeta(account, now) };
-    if (registered.paused) return { code: 'paused', ...replyMeta(account, now) };
-    if (registered.expiresAt !== undefined && now >= registered.expiresAt) {
-      return { code: 'expired', ...replyMeta(account, now) };
-    }
-    if (command.keyVersion !== undefined && command.keyVersion !== registered.version) {
-      return { code: 'changed', ...replyMeta(account, now) };
-    }
-  }
-  const { accountVersion = totals.policyVersion } = command;
-  if (accountVersion !== totals.policyVersion && !restore) {
-    return { code: 'changed', ...replyMeta(account, now) };
-  }
+  const invalid = restore ? undefined : invalidKey(registered, command, totals.policyVersion, now);
+  if (invalid) return { code: invalid, ...replyMeta(account, now) };
   const key = registered ?? newKey({ key: command.key, name: '' }, now);
   const { holders, countedBy, sharesEndUser } = holdersFor(account, key, command.endUser, now);
   const shares = sharesEndUser && { sharesEndUser };
@@ -139,6 +126,23 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   const meta = replyMeta(account, now);
   return { code: 'ok', hold, available, ...ratesAt(holders, now), ...shares, ...meta };
 });
+
+/** Why a key is refused, whatever its limits are. */
+function invalidKey(
+  key: KeyRow | undefined,
+  { externalKey, keyVersion, accountVersion }: Admit,
+  policyVersion: number,
+  now: number,
+): 'no_key' | 'revoked' | 'paused' | 'expired' | 'changed' | undefined {
+  if (!externalKey) {
+    if (!key?.hash) return 'no_key';
+    if (key.revokedAt !== undefined) return 'revoked';
+    if (key.paused) return 'paused';
+    if (key.expiresAt !== undefined && now >= key.expiresAt) return 'expired';
+    if (keyVersion !== undefined && keyVersion !== key.version) return 'changed';
+  }
+  return accountVersion === undefined || accountVersion === policyVersion ? undefined : 'changed';
+}
 
 export const extend: Transition<Extend, ExtendResult> = witnessed((account, command, now) => {
   const request = account?.request(command.requestId);

@@ -162,7 +162,7 @@ export function windowStart(per: WindowPeriod, time: number): number {
       const day = Math.floor(time / DAY_MS);
       return (day - ((day + THURSDAY) % 7)) * DAY_MS;
     }
-    case 'month': {
+    default: {
       const date = new Date(time);
       return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
     }
@@ -179,7 +179,7 @@ export function windowEnd(per: WindowPeriod, time: number): number {
       return start + DAY_MS;
     case 'week':
       return start + 7 * DAY_MS;
-    case 'month': {
+    default: {
       const date = new Date(start);
       return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
     }

@@ -10,7 +10,9 @@ afterEach(async () => {
   for (const gateway of gateways.splice(0)) await gateway.close();
 });
 
-async function start(options: Partial<ChatCompletionsRouterOptions> = {}): Promise<Gateway> {
+type Started = Omit<Gateway, 'post' | 'fetch'> & { readonly post: Gateway['post'] };
+
+async function start(options: Partial<ChatCompletionsRouterOptions> = {}): Promise<Started> {
   const models = { 'acme/fast': MODEL, 'acme/slow': MODEL };
   const gateway = await startGateway({ models, ...options });
   gateways.push(gateway);
