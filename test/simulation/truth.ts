@@ -204,6 +204,11 @@ export class Truth {
     }
   }
 
+  /** Requests of an account. */
+  ofAccount(account: string): readonly RequestTruth[] {
+    return [...this.#byKey].flatMap(([name, requests]) => (name.startsWith(`${account} `) ? requests : []));
+  }
+
   /** Requests of an API key, in order of arrival. */
   ofKey(account: string, key: string): readonly RequestTruth[] {
     return this.#byKey.get(`${account} ${key}`) ?? [];
