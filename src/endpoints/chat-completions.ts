@@ -15,15 +15,8 @@ import { isReadToEnd } from '../upstream/abandoned-answers.ts';
 import type { Failover } from '../upstream/failover.ts';
 import type { ModelDiscovery } from '../upstream/model-discovery.ts';
 import type { RunningAttempts } from '../upstream/attempt.ts';
-import {
-  type AdmitServices,
-  type AdmittedRequest,
-  type AdmissionRequest,
-  admitRequest,
-  planFor,
-} from './admit-request.ts';
+import { type AdmitServices, type AdmittedRequest, admitRequest, planFor } from './admit-request.ts';
 import { endUserOf } from './end-user.ts';
-import type { RequestPlan } from './plan-request.ts';
 import { relayAnswer, type RelayServices } from './relay-answer.ts';
 import { RequestProgress } from './request-progress.ts';
 import { limitFor } from '../billing/admission.ts';
@@ -81,8 +74,7 @@ export async function chatCompletion(
   const buffer = services.buffered.reserveFor(account, key);
   let admitted: AdmittedRequest;
   try {
-    const [plan, arrival] = await prepare({ exchange, client, caller, startedAt }, buffer, services, active);
-    admitted = await admitRequest(plan, arrival, services);
+    admitted = await admit({ exchange, client, caller, startedAt }, buffer, services, active);
   } finally {
     buffer.release();
   }
@@ -128,13 +120,13 @@ export async function chatCompletion(
   }
 }
 
-/** Reads a request, and plans its targets and its maximum cost. */
-async function prepare(
+/** Reads a request, plans its targets and its maximum cost, and holds that. */
+async function admit(
   { exchange, client, caller, startedAt }: IncomingRequest,
   buffer: BodyBuffer,
   services: ChatCompletionServices,
   active: ActiveRequest,
-): Promise<[RequestPlan, AdmissionRequest]> {
+): Promise<AdmittedRequest> {
   const { settings } = services;
   const givenKey = idempotencyKeyOf(exchange.headers);
   const reading = readChatRequest(exchange, settings, buffer);
@@ -154,7 +146,7 @@ async function prepare(
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
   const endUser = endUserOf(exchange.headers, request, services.settings.endUsers);
-  return [plan, { exchange, read, modelRequest, idempotencyKey, endUser, startedAt }];
+  return admitRequest(plan, { exchange, read, modelRequest, idempotencyKey, endUser, startedAt }, services);
 }
 
 /** The catalog for one request. Just after start, waits for the models that providers list. */

@@ -10,7 +10,7 @@ import type { LimitCounters } from '../../keys/limit-counters.ts';
 import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
 import {
-  count,
+  wholeNumber,
   NotFoundError,
   requireAccount,
   type StoreCommand,
@@ -159,7 +159,7 @@ export const rotateKeyCommand: StoreCommand = {
   examples: ['keys rotate acme prod --overlap 3600'],
   async run(invocation) {
     const { account, id } = named(invocation);
-    const overlapMs = count(invocation.options['overlap'] ?? '0', '--overlap') * 1000;
+    const overlapMs = wholeNumber(invocation.options['overlap'] ?? '0', '--overlap') * 1000;
     const rotated: CreatedApiKey | undefined = await keysOf(invocation.store).rotate(account, id, {
       overlapMs,
     });
