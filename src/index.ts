@@ -9,7 +9,20 @@ export {
   type CreatedApiKey,
   type RotateOptions,
 } from './keys/api-keys.ts';
-export type { KeyPolicy, KeyPolicyChanges } from './keys/key-policy.ts';
+export type {
+  AccountDetails,
+  AccountPolicy,
+  AccountPolicyChanges,
+  Accounts,
+} from './keys/account-policies.ts';
+export type {
+  EndUserPolicy,
+  KeyPolicy,
+  KeyPolicyChanges,
+  PolicyBudget,
+  PolicyLimits,
+} from './keys/key-policy.ts';
+export type { BudgetCounters, LimitCounters } from './keys/limit-counters.ts';
 export { isApiKey } from './keys/key-secret.ts';
 export type { NodeHandler } from './adapters/node.ts';
 export type { WebHandler } from './adapters/web.ts';
@@ -34,12 +47,7 @@ export type {
   Settled,
   TargetStatus,
 } from './observability/hooks.ts';
-export type {
-  AccountInfo,
-  AccountPage,
-  Accounts,
-  ListAccountsOptions,
-} from './ledger/operations/accounts.ts';
+export type { AccountInfo, AccountPage, ListAccountsOptions } from './ledger/operations/accounts.ts';
 export {
   type AccountVerification,
   verifyLedger,

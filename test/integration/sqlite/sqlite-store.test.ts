@@ -184,7 +184,7 @@ describe('a file that can not be used', () => {
     expect(readFileSync(file)).toEqual(before);
   });
 
-  it.each([0, 1, 3])('is refused, and left as it is, when its version is %s', async (version) => {
+  it.each([0, 2, 4])('is refused, and left as it is, when its version is %s', async (version) => {
     const file = newFile();
     const store = new SqliteStore(file);
     await store.balance('acme');
@@ -193,7 +193,7 @@ describe('a file that can not be used', () => {
     database.exec(`PRAGMA user_version = ${version}`);
     database.close();
     const before = readFileSync(file);
-    await refuses(file, new RegExp(`version ${version}; this release supports only version 2$`));
+    await refuses(file, new RegExp(`version ${version}; this release supports only version 3$`));
     expect(readFileSync(file)).toEqual(before);
   });
 
@@ -398,7 +398,11 @@ async function fill(store: LedgerStore): Promise<void> {
   await store.grant({ account: 'acme', id: 'g1', amount: 100n });
   await store.grant({ account: 'acme', id: 'g2', amount: 10n, expiresAt: NOON + 1000, priority: 9 });
   await store.adjust({ account: 'acme', id: 'a1', delta: -5n, reason: 'correction' });
-  const limits = { budget: { amount: 90n, per: 'month' }, requestsPerMinute: 9, tokensPerMinute: 9 } as const;
+  const limits = {
+    budgets: [{ amount: 90n, per: 'month' }],
+    requestsPerMinute: 9,
+    tokensPerMinute: 9,
+  } as const;
   await store.createKey({ account: 'acme', key: 'k1', hash: hashOf('k1'), name: 'first', limits });
   await store.revokeKey('acme', 'k1');
   await store.freeze('acme', true);
