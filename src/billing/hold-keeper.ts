@@ -1,0 +1,120 @@
+import { type Answer, answerOf, isLater } from '../async/answer.ts';
+import { SlotList } from '../async/slot-list.ts';
+import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
+import {
+  type Admit,
+  type AdmitResult,
+  type LedgerStore,
+  StoreUnavailableError,
+} from '../ledger/contract/ledger-store.ts';
+import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
+import { asError } from '../platform/as-error.ts';
+import { LeaseRenewal } from './lease-renewal.ts';
+
+/** How long an admit may take before the client gets a retryable error. */
+const ADMIT_DEADLINE_MS = 5_000;
+
+export interface HoldKeeperOptions {
+  /** Repeats a settle or void until it is answered, and voids what an admit without an answer may have held: a ReliableStore. */
+  readonly store: LedgerStore;
+  /** Learns from every admit. @default clockOf(store) */
+  readonly clock?: StoreClock;
+  /** How long a hold lives without a renewal of its lease. @default 120000 */
+  readonly leaseMs?: number;
+  /** How often a lease is renewed. @default 30000 */
+  readonly renewMs?: number;
+  readonly onError: (error: Error, requestId?: string) => void;
+}
+
+/** The members of an admit that are the same for every hold, in its terms. */
+export type AdmitTerms = Omit<Admit, 'leaseMs' | 'notAfter'>;
+
+interface Posting {
+  readonly requestId: string;
+  readonly done: Promise<void>;
+}
+
+/** What all kinds of holds share: they are admitted in time, their leases are renewed, and what is posted is awaited. */
+export class HoldKeeper {
+  readonly store: LedgerStore;
+  readonly leaseMs: number;
+  readonly renewal: LeaseRenewal;
+  readonly onError: (error: Error, requestId?: string) => void;
+  readonly #clock: StoreClock;
+  readonly #posting = new SlotList<Posting>();
+
+  constructor({ store, clock, leaseMs = 120_000, renewMs = 30_000, onError }: HoldKeeperOptions) {
+    this.store = store;
+    this.leaseMs = leaseMs;
+    this.onError = onError;
+    this.#clock = clock ?? clockOf(store);
+    this.renewal = new LeaseRenewal(renewMs);
+  }
+
+  /**
+   * Asks for a hold, in one round trip.
+   *
+   * @throws {CreditStoreUnavailableError} if the store did not answer; the store voids what it may have held
+   */
+  admit(terms: AdmitTerms): Answer<AdmitResult> {
+    const result = answerOf(() => this.#ask(terms));
+    const isFinal = !isLater(result) && result.code !== 'stale';
+    if (!isFinal) return this.#admitLater(terms, result);
+    this.#clock.sync(result.now);
+    return result;
+  }
+
+  async #admitLater(terms: AdmitTerms, first: Answer<AdmitResult>): Promise<AdmitResult> {
+    try {
+      let result = await first;
+      this.#clock.sync(result.now);
+      if (result.code !== 'stale') return result;
+      // The clock here or there was set: its client still waits.
+      result = await this.#ask(terms);
+      this.#clock.sync(result.now);
+      return result;
+    } catch (error) {
+      throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
+    }
+  }
+
+  #ask(terms: AdmitTerms): Answer<AdmitResult> {
+    return this.store.admit({
+      ...terms,
+      leaseMs: this.leaseMs,
+      notAfter: this.#clock.now() + ADMIT_DEADLINE_MS,
+    });
+  }
+
+  /** Waits, with `posted` and `drain`, for what is posted of a request that has ended, and reports why it failed. */
+  track(requestId: string, posted: Promise<unknown>): void {
+    const done = posted.then(
+      () => {},
+      (error: unknown) => {
+        // A store gives up only what waits when it is closed; who closes it tells how much that is.
+        if (!(error instanceof StoreUnavailableError)) this.onError(asError(error), requestId);
+      },
+    );
+    const place = this.#posting.add({ requestId, done });
+    void done.finally(() => {
+      this.#posting.delete(place);
+    });
+  }
+
+  /** Resolves when nothing is left to be posted of a request that has ended. */
+  async posted(requestId: string): Promise<void> {
+    const posting = this.#posting.values().find((one) => one.requestId === requestId);
+    await posting?.done;
+  }
+
+  /** Charges that the store has not answered. */
+  get waiting(): number {
+    return this.#posting.size;
+  }
+
+  /** Resolves when everything that was to be posted is posted. No lease is renewed any more. */
+  async drain(): Promise<void> {
+    this.renewal.stop();
+    while (this.#posting.size > 0) await Promise.all(this.#posting.values().map(({ done }) => done));
+  }
+}
