@@ -11,6 +11,9 @@ export {
 } from './keys/api-keys.ts';
 export type { KeyPolicy, KeyPolicyChanges } from './keys/key-policy.ts';
 export { isApiKey } from './keys/key-secret.ts';
+export type { CreditHold, HoldCharge, Holds, HoldUsage, OpenHoldOptions } from './billing/holds.ts';
+export { HoldConflictError } from './billing/fixed-hold.ts';
+export type { MeteredCall, MeteredCaller, MeteredHandler, MeterOptions } from './endpoints/metered.ts';
 export type { NodeHandler } from './adapters/node.ts';
 export type { WebHandler } from './adapters/web.ts';
 export type { ModelRecord } from './catalog/model-record.ts';
@@ -138,6 +141,7 @@ export type { ServerConfig, ServerOptions } from './options/server-options.ts';
 export {
   type ChatCompletionsRouter,
   createChatCompletionsRouter,
+  type MeteredRoute,
   type ReloadOptions,
 } from './router/router.ts';
 export type { RunningRequest } from './observability/active-request.ts';

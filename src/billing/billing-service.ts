@@ -6,7 +6,6 @@ import { Hold, type HoldServices } from './hold.ts';
 import { type AdmitTerms, HoldKeeper, type HoldKeeperOptions } from './hold-keeper.ts';
 import { refusalOf } from './refusal.ts';
 import type { Settled } from '../observability/hooks.ts';
-import type { LedgerEvent } from '../ledger/contract/events.ts';
 import type {
   AdmitResult,
   IdempotencyKey,
@@ -29,7 +28,6 @@ export interface BillingServiceOptions extends HoldKeeperOptions {
   readonly calibrations?: PerTarget<EstimateCalibration>;
   readonly settings: Pick<Settings, 'holdMode' | 'emptyAnswerIsFree'>;
   readonly onSettled: ((settled: Settled) => unknown) | undefined;
-  readonly tell: (event: LedgerEvent) => void;
 }
 
 /** A request that is to be sent. */
@@ -115,7 +113,7 @@ export class BillingService implements HoldServices {
     const { holdMode } = this.#options.settings;
     const { rates } = result;
     if (result.code === 'frozen') {
-      this.#options.tell({ type: 'frozen', account: caller.account, requestId });
+      this.keeper.tell({ type: 'frozen', account: caller.account, requestId });
     }
     if (result.code === 'changed') return { rates, keyChanged: true };
     // What costs nothing needs no account.
@@ -210,8 +208,12 @@ export class BillingService implements HoldServices {
         return;
       }
       const writtenOff = result.code === 'ok' ? result.writtenOff : 0n;
-      if (result.code === 'ok') this.#tellOfLosses(hold, result.charged, writtenOff);
-      this.#tell(hold, outcome, consumption, result.charged, writtenOff);
+      const { charged } = result;
+      if (result.code === 'ok') {
+        const { account } = caller;
+        this.keeper.reportLosses({ account, requestId, held: hold.amount, charged, writtenOff });
+      }
+      this.#tell(hold, outcome, consumption, charged, writtenOff);
     });
   }
 
@@ -228,16 +230,6 @@ export class BillingService implements HoldServices {
       ),
       terms.requestId,
     );
-  }
-
-  #tellOfLosses({ terms, amount }: Hold, charged: NanoDollars, writtenOff: NanoDollars): void {
-    const { tell } = this.#options;
-    const { requestId, caller } = terms;
-    const { account } = caller;
-    if (charged > amount) {
-      tell({ type: 'overrun', account, requestId, held: formatUsd(amount), charged: formatUsd(charged) });
-    }
-    if (writtenOff > 0n) tell({ type: 'write_off', account, requestId, amount: formatUsd(writtenOff) });
   }
 
   #release(hold: Hold, outcome: Outcome): Answer<void> {

@@ -7,6 +7,8 @@ import {
   type LedgerStore,
   StoreUnavailableError,
 } from '../ledger/contract/ledger-store.ts';
+import type { LedgerEvent } from '../ledger/contract/events.ts';
+import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { asError } from '../platform/as-error.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
@@ -24,6 +26,16 @@ export interface HoldKeeperOptions {
   /** How often a lease is renewed. @default 30000 */
   readonly renewMs?: number;
   readonly onError: (error: Error, requestId?: string) => void;
+  readonly tell: (event: LedgerEvent) => void;
+}
+
+/** What became of a charge. */
+export interface PostedCharge {
+  readonly account: string;
+  readonly requestId: string;
+  readonly held: NanoDollars;
+  readonly charged: NanoDollars;
+  readonly writtenOff: NanoDollars;
 }
 
 /** The members of an admit that are the same for every hold, in its terms. */
@@ -40,13 +52,15 @@ export class HoldKeeper {
   readonly leaseMs: number;
   readonly renewal: LeaseRenewal;
   readonly onError: (error: Error, requestId?: string) => void;
+  readonly tell: (event: LedgerEvent) => void;
   readonly #clock: StoreClock;
   readonly #posting = new SlotList<Posting>();
 
-  constructor({ store, clock, leaseMs = 120_000, renewMs = 30_000, onError }: HoldKeeperOptions) {
+  constructor({ store, clock, leaseMs = 120_000, renewMs = 30_000, onError, tell }: HoldKeeperOptions) {
     this.store = store;
     this.leaseMs = leaseMs;
     this.onError = onError;
+    this.tell = tell;
     this.#clock = clock ?? clockOf(store);
     this.renewal = new LeaseRenewal(renewMs);
   }
@@ -105,6 +119,20 @@ export class HoldKeeper {
   async posted(requestId: string): Promise<void> {
     const posting = this.#posting.values().find((one) => one.requestId === requestId);
     await posting?.done;
+  }
+
+  /** Reports a charge above its hold, and what the balance did not cover of it. */
+  reportLosses({ account, requestId, held, charged, writtenOff }: PostedCharge): void {
+    if (charged > held) {
+      this.tell({
+        type: 'overrun',
+        account,
+        requestId,
+        held: formatUsd(held),
+        charged: formatUsd(charged),
+      });
+    }
+    if (writtenOff > 0n) this.tell({ type: 'write_off', account, requestId, amount: formatUsd(writtenOff) });
   }
 
   /** Charges that the store has not answered. */

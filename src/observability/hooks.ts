@@ -44,8 +44,8 @@ export interface Hooks {
   readonly keepsDefaultLog?: boolean;
 }
 
-/** The endpoint that a path names. */
-export type EndpointName = 'completions' | 'models' | 'model' | 'credits' | 'generation';
+/** The endpoint that a path names; `metered` is a route of your own, behind `router.meter`. */
+export type EndpointName = 'completions' | 'models' | 'model' | 'credits' | 'generation' | 'metered';
 
 export interface RequestStarted {
   /** `x-request-id` of the response, and the id in the ledger. */

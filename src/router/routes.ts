@@ -11,15 +11,17 @@ import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
 import { sendCredits } from '../endpoints/credits.ts';
 import { sendGeneration } from '../endpoints/generation.ts';
+import { type MeteredEndpoint, type MeteredServices, serveMetered } from '../endpoints/metered.ts';
 import { type ModelEndpoint, sendModel, sendModels, sendPublicModels } from '../endpoints/models.ts';
 
-export interface RouteServices extends ChatCompletionServices {
+export interface RouteServices extends ChatCompletionServices, Pick<MeteredServices, 'holds'> {
   readonly authenticator: Authenticator;
   readonly store: LedgerStore;
 }
 
 /** The endpoint that a path names. */
 export type Endpoint =
+  | MeteredEndpoint
   | { readonly name: 'models' }
   | { readonly name: 'credits' | 'generation' | 'completions' }
   | ModelEndpoint;
@@ -73,6 +75,9 @@ export async function route(
         return;
       case 'generation':
         await sendGeneration(exchange, caller, services);
+        return;
+      case 'metered':
+        await serveMetered(exchange, client, caller, endpoint, services, active);
     }
   } catch (thrown) {
     if (thrown instanceof ClientDisconnectedError || exchange.response.destroyed) return;
@@ -147,6 +152,7 @@ function endsAt(segments: readonly string[], index: number): boolean {
 }
 
 function allowedMethods(endpoint: Endpoint): readonly string[] {
+  if (endpoint.name === 'metered') return endpoint.methods;
   return endpoint.name === 'completions' ? POST_METHODS : READ_METHODS;
 }
 

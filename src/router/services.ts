@@ -1,4 +1,5 @@
 import { BillingService, type BillingServiceOptions } from '../billing/billing-service.ts';
+import { FixedHolds } from '../billing/fixed-hold.ts';
 import { AccountMarkups } from '../catalog/request-prices.ts';
 import { type Catalog, type CatalogOptions, createCatalog } from '../catalog/catalog.ts';
 import { PerTarget } from '../catalog/model.ts';
@@ -75,6 +76,16 @@ export function createServices(
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
   const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
   assertTransport(transport);
+  const billing = new BillingService({
+    store,
+    clock,
+    calibrations,
+    settings,
+    onSettled: hooks.onSettled,
+    onError,
+    tell: emit,
+    ...timers,
+  });
   return {
     settings,
     hooks,
@@ -85,16 +96,8 @@ export function createServices(
     storeName: nameOfStore(options.store),
     maintenance: new Maintenance({ store, emit, onError, journalRetentionDays, usageRetentionDays }),
     authenticator: new Authenticator({ store, authenticate, cacheKey, keyCacheMs, now: () => clock.now() }),
-    billing: new BillingService({
-      store,
-      clock,
-      calibrations,
-      settings,
-      onSettled: hooks.onSettled,
-      onError,
-      tell: emit,
-      ...timers,
-    }),
+    billing,
+    holds: new FixedHolds(billing.keeper, hooks.onSettled),
     markups: new AccountMarkups(options.resolveMarkup),
     current,
     /** A request reads it once and keeps it, so that a reload affects only later requests. */

@@ -19,7 +19,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export type Sql = (text: string) => Statement;
 
 /** `user_version` of ledger files; incremented when the tables change. */
-export const SCHEMA_VERSION = 2n;
+export const SCHEMA_VERSION = 3n;
 
 /** `application_id` of ledger files: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -156,6 +156,7 @@ CREATE TABLE journal (
   finish_reason      TEXT,
   streamed           INTEGER,
   byok               INTEGER,
+  units              INTEGER,
   PRIMARY KEY (account, seq)
 ) STRICT, WITHOUT ROWID;
 
