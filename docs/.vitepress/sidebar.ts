@@ -31,6 +31,7 @@ export const SIDEBAR: readonly { readonly text: string; readonly pages: Readonly
         credits: 'Credits',
         keys: 'API keys',
         usage: 'Usage',
+        'beside-chat': 'Beside chat',
         selling: 'Selling credits',
         'multi-tenant': 'Multi-tenant',
       },

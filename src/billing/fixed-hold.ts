@@ -50,9 +50,9 @@ export class HoldConflictError extends Error {
   constructor(code: HoldConflictError['code'], requestId: string) {
     super(
       {
-        already_settled: `The hold ${requestId} is settled, so it can't be voided`,
-        already_voided: `The hold ${requestId} is voided, or its lease ended and another hold has its id: nothing was charged`,
-        id_reused: `The id was used for a hold of another model or amount: ${requestId}`,
+        already_settled: `The hold ${requestId} is settled, so it can't be voided.`,
+        already_voided: `The hold ${requestId} is voided, or its lease ended and another hold has its ID: nothing was charged.`,
+        id_reused: `The ID was used for a hold of another model or amount: ${requestId}.`,
       }[code],
     );
     this.code = code;
@@ -293,8 +293,6 @@ function settledUsage({ terms, openMs }: FixedHold, consumption: Consumption): S
   };
 }
 
-function rejected(error: Error): Promise<never> {
-  const rejection = Promise.reject(error);
-  rejection.catch(() => {});
-  return rejection;
+async function rejected(error: Error): Promise<never> {
+  throw error;
 }

@@ -51,7 +51,7 @@ export interface MeteredCall {
    *
    * @throws {TypeError} naming the invalid argument
    */
-  charge(amount: string, consumed?: HoldUsage): void;
+  readonly charge: (amount: string, consumed?: HoldUsage) => void;
   /** Aborted when the client disconnects. What it had charged until then, or the whole price of a 2xx, is charged. */
   readonly clientLeft: AbortSignal;
 }

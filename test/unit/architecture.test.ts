@@ -100,6 +100,8 @@ const ENTRIES: Readonly<Record<string, readonly string[]>> = {
   'index.ts': [
     'platform',
     'router',
+    'endpoints',
+    'billing',
     'adapters',
     'keys',
     'catalog',

@@ -12,7 +12,7 @@ import { describeEachStore, type OpenLedger } from '../../helpers/each-store.ts'
 
 const PROVIDERS = {
   providers: { none: { baseURL: 'http://127.0.0.1:1/v1', apiKey: 'sk' } },
-  models: { none: { targets: ['none/none'], pricing: 'free' } },
+  models: { none: { targets: ['none/none'], pricing: 'free' as const } },
 };
 const FLUX = { account: 'acme', model: 'images/flux', amount: '0.40' };
 
