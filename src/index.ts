@@ -59,7 +59,7 @@ export {
   type GrantOptions,
   type JournalOptions,
 } from './ledger/operations/credits.ts';
-export type { LedgerEvent } from './ledger/contract/events.ts';
+export type { BalanceBelow, LedgerEvent } from './ledger/contract/events.ts';
 export type { CreditsEntry } from './ledger/operations/journal-entries.ts';
 export type * from './ledger/contract/key-records.ts';
 export type * from './ledger/contract/ledger-store.ts';
@@ -137,6 +137,7 @@ export type {
   TransportOption,
   StoreURL,
 } from './options/router-options.ts';
+export type { ThresholdOptions, TopUp, TopUpOptions } from './options/threshold-options.ts';
 export type { ServerConfig, ServerOptions } from './options/server-options.ts';
 export {
   type ChatCompletionsRouter,

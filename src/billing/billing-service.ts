@@ -155,7 +155,7 @@ export class BillingService implements HoldServices {
     const usage = consumption && settledUsage(hold, outcome, consumption, performance.now());
     calibrateFrom(outcome, terms);
     if (this.#freeHolds.has(hold)) {
-      this.#tell(hold, outcome, consumption, 0n, 0n);
+      this.#tell(hold, outcome, consumption, 0n, undefined);
       return;
     }
     const posted = answerOf(() =>
@@ -207,13 +207,10 @@ export class BillingService implements HoldServices {
         this.onError(new Error(`A charge could not be posted: the store says ${result.code}`), requestId);
         return;
       }
-      const writtenOff = result.code === 'ok' ? result.writtenOff : 0n;
       const { charged } = result;
-      if (result.code === 'ok') {
-        const { account } = caller;
-        this.keeper.reportLosses({ account, requestId, held: hold.amount, charged, writtenOff });
-      }
-      this.#tell(hold, outcome, consumption, charged, writtenOff);
+      this.keeper.charged(caller.account, requestId, hold.amount, result);
+      const posted = result.code === 'ok' ? result : undefined;
+      this.#tell(hold, outcome, consumption, charged, posted);
     });
   }
 
@@ -243,8 +240,8 @@ export class BillingService implements HoldServices {
       ending: outcome.ending,
       ...(outcome.dispatched && { provider: outcome.target.provider.name }),
     });
-    return andThen(voided, () => {
-      this.#tell(hold, outcome, undefined, 0n, 0n);
+    return andThen(voided, (result) => {
+      this.#tell(hold, outcome, undefined, 0n, result.code === 'ok' ? result : undefined);
     });
   }
 
@@ -253,7 +250,7 @@ export class BillingService implements HoldServices {
     { target, ending }: Outcome,
     consumption: Charge | undefined,
     charged: NanoDollars,
-    writtenOff: NanoDollars,
+    posted: { readonly available: NanoDollars; readonly writtenOff?: NanoDollars } | undefined,
   ): void {
     const { onSettled } = this.#options;
     if (!onSettled) return;
@@ -268,7 +265,8 @@ export class BillingService implements HoldServices {
       upstreamModel: target.model,
       ...(target.healthKey !== target.model && { upstreamWildcard: target.healthKey }),
       charged: formatUsd(charged),
-      writtenOff: formatUsd(writtenOff),
+      writtenOff: formatUsd(posted?.writtenOff ?? 0n),
+      ...(posted && { available: formatUsd(posted.available) }),
       ...(consumption?.cost !== undefined && { cost: formatUsd(consumption.cost) }),
       ...(consumption && { price: consumption.price.version }),
       voided: consumption === undefined,

@@ -209,11 +209,10 @@ export class FixedHolds {
         throw new Error(`A charge could not be posted: the store says ${result.code}`);
       }
       const { charged } = result;
-      const writtenOff = result.code === 'ok' ? result.writtenOff : 0n;
-      if (result.code === 'ok') {
-        this.keeper.reportLosses({ account, requestId, held: hold.amount, charged, writtenOff });
-      }
-      this.#tell(hold, consumption, { charged, writtenOff });
+      const { writtenOff, available } =
+        result.code === 'ok' ? result : { writtenOff: 0n, available: undefined };
+      this.keeper.charged(account, requestId, hold.amount, result);
+      this.#tell(hold, consumption, { charged, writtenOff }, available);
       return { charged, writtenOff };
     });
   }
@@ -225,7 +224,8 @@ export class FixedHolds {
     return this.#posting(requestId, async () => {
       const result = await this.keeper.store.void({ account, requestId, key, model, ending, provider });
       if (result.code === 'settled') throw new HoldConflictError('already_settled', requestId);
-      this.#tell(hold, { ...NOTHING_CONSUMED, ending }, undefined);
+      const available = result.code === 'ok' ? result.available : undefined;
+      this.#tell(hold, { ...NOTHING_CONSUMED, ending }, undefined, available);
     });
   }
 
@@ -244,7 +244,12 @@ export class FixedHolds {
     return posted;
   }
 
-  #tell({ terms }: FixedHold, consumption: Consumption, charge: FixedCharge | undefined): void {
+  #tell(
+    { terms }: FixedHold,
+    consumption: Consumption,
+    charge: FixedCharge | undefined,
+    available: NanoDollars | undefined,
+  ): void {
     if (!this.#onSettled) return;
     const { requestId, caller, model, provider } = terms;
     const { promptTokens, completionTokens, cost, ending } = consumption;
@@ -258,6 +263,7 @@ export class FixedHolds {
       upstreamModel: model,
       charged: formatUsd(charged),
       writtenOff: formatUsd(writtenOff),
+      ...(available !== undefined && { available: formatUsd(available) }),
       ...(cost !== undefined && { cost: formatUsd(cost) }),
       voided: charge === undefined,
       ...(charge && { usage: textUsage(promptTokens ?? 0, completionTokens ?? 0) }),

@@ -5,6 +5,7 @@ import {
   type Admit,
   type AdmitResult,
   type LedgerStore,
+  type SettleResult,
   StoreUnavailableError,
 } from '../ledger/contract/ledger-store.ts';
 import type { LedgerEvent } from '../ledger/contract/events.ts';
@@ -12,6 +13,7 @@ import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { asError } from '../platform/as-error.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
+import type { ThresholdWatch } from './threshold-watch.ts';
 
 /** How long an admit may take before the client gets a retryable error. */
 const ADMIT_DEADLINE_MS = 5_000;
@@ -27,15 +29,8 @@ export interface HoldKeeperOptions {
   readonly renewMs?: number;
   readonly onError: (error: Error, requestId?: string) => void;
   readonly tell: (event: LedgerEvent) => void;
-}
-
-/** What became of a charge. */
-export interface PostedCharge {
-  readonly account: string;
-  readonly requestId: string;
-  readonly held: NanoDollars;
-  readonly charged: NanoDollars;
-  readonly writtenOff: NanoDollars;
+  /** @default none */
+  readonly thresholds?: ThresholdWatch | undefined;
 }
 
 /** The members of an admit that are the same for every hold, in its terms. */
@@ -54,14 +49,24 @@ export class HoldKeeper {
   readonly onError: (error: Error, requestId?: string) => void;
   readonly tell: (event: LedgerEvent) => void;
   readonly #clock: StoreClock;
+  readonly #thresholds: ThresholdWatch | undefined;
   readonly #posting = new SlotList<Posting>();
 
-  constructor({ store, clock, leaseMs = 120_000, renewMs = 30_000, onError, tell }: HoldKeeperOptions) {
+  constructor({
+    store,
+    clock,
+    leaseMs = 120_000,
+    renewMs = 30_000,
+    onError,
+    tell,
+    thresholds,
+  }: HoldKeeperOptions) {
     this.store = store;
     this.leaseMs = leaseMs;
     this.onError = onError;
     this.tell = tell;
     this.#clock = clock ?? clockOf(store);
+    this.#thresholds = thresholds;
     this.renewal = new LeaseRenewal(renewMs);
   }
 
@@ -73,23 +78,24 @@ export class HoldKeeper {
   admit(terms: AdmitTerms): Answer<AdmitResult> {
     const result = answerOf(() => this.#ask(terms));
     const isFinal = !isLater(result) && result.code !== 'stale';
-    if (!isFinal) return this.#admitLater(terms, result);
-    this.#clock.sync(result.now);
-    return result;
+    return isFinal ? this.#answered(terms, result) : this.#admitLater(terms, result);
   }
 
   async #admitLater(terms: AdmitTerms, first: Answer<AdmitResult>): Promise<AdmitResult> {
     try {
-      let result = await first;
-      this.#clock.sync(result.now);
+      const result = this.#answered(terms, await first);
       if (result.code !== 'stale') return result;
       // The clock here or there was set: its client still waits.
-      result = await this.#ask(terms);
-      this.#clock.sync(result.now);
-      return result;
+      return this.#answered(terms, await this.#ask(terms));
     } catch (error) {
       throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
     }
+  }
+
+  #answered({ account }: AdmitTerms, result: AdmitResult): AdmitResult {
+    this.#clock.sync(result.now);
+    if (result.code === 'no_funds') this.#thresholds?.refused(account, result);
+    return result;
   }
 
   #ask(terms: AdmitTerms): Answer<AdmitResult> {
@@ -121,18 +127,18 @@ export class HoldKeeper {
     await posting?.done;
   }
 
-  /** Reports a charge above its hold, and what the balance did not cover of it. */
-  reportLosses({ account, requestId, held, charged, writtenOff }: PostedCharge): void {
+  /** A charge was posted: reports what it exceeded of its hold and of the balance, and the thresholds that it crossed. */
+  charged(account: string, requestId: string, held: NanoDollars, result: SettleResult): void {
+    if (result.code !== 'ok') return;
+    const { charged, writtenOff } = result;
     if (charged > held) {
-      this.tell({
-        type: 'overrun',
-        account,
-        requestId,
-        held: formatUsd(held),
-        charged: formatUsd(charged),
-      });
+      const amounts = { held: formatUsd(held), charged: formatUsd(charged) };
+      this.tell({ type: 'overrun', account, requestId, ...amounts });
     }
-    if (writtenOff > 0n) this.tell({ type: 'write_off', account, requestId, amount: formatUsd(writtenOff) });
+    if (writtenOff > 0n) {
+      this.tell({ type: 'write_off', account, requestId, amount: formatUsd(writtenOff) });
+    }
+    this.#thresholds?.charged(account, requestId, result);
   }
 
   /** Charges that the store has not answered. */

@@ -107,6 +107,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   waitUntil: true,
   cors: true,
   clientRouting: true,
+  thresholds: true,
 };
 
 /**
@@ -183,6 +184,7 @@ const HOOKS: Record<keyof Hooks, true> = {
   onSettled: true,
   onError: true,
   onLedgerEvent: true,
+  onThreshold: true,
   onHealthChange: true,
   onRouter: true,
   upstreamHeaders: true,

@@ -1,3 +1,4 @@
+import type { ThresholdOptions } from './threshold-options.ts';
 import type { Hooks } from '../observability/hooks.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import type { Markup } from '../metering/markup.ts';
@@ -200,6 +201,8 @@ export interface ChatCompletionsRouterOptions {
    * @default false: such fields are a 400
    */
   readonly clientRouting?: boolean | ClientRoutingOptions;
+  /** Reports accounts whose credits run low, and tops them up. @default none */
+  readonly thresholds?: ThresholdOptions;
   /** Receive events; each of several hooks is called, even if another throws. */
   readonly hooks?: Hooks | readonly Hooks[];
   /**

@@ -65,6 +65,7 @@ export class RouterLifecycle {
   async #close(): Promise<void> {
     const {
       settings,
+      topUps,
       detachedReads,
       discovery,
       running,
@@ -84,7 +85,11 @@ export class RouterLifecycle {
     // Aborted requests end at once; one that still hangs waits for the app's `authenticate` or `apiKey`.
     await this.#waitForRequests(ABORT_MS);
     holds.voidAll();
-    await withTimeout(Promise.all([maintenance.close(), billing.drain()]), closeTimeoutMs, () => {});
+    await withTimeout(
+      Promise.all([maintenance.close(), billing.drain(), topUps?.close()]),
+      closeTimeoutMs,
+      () => {},
+    );
     const { waiting } = billing;
     transport.close();
     agents.close();

@@ -1,4 +1,6 @@
 import { BillingService, type BillingServiceOptions } from '../billing/billing-service.ts';
+import { ThresholdWatch } from '../billing/threshold-watch.ts';
+import { TopUps } from '../billing/top-ups.ts';
 import { FixedHolds } from '../billing/fixed-hold.ts';
 import { AccountMarkups } from '../catalog/request-prices.ts';
 import { type Catalog, type CatalogOptions, createCatalog } from '../catalog/catalog.ts';
@@ -15,6 +17,7 @@ import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { EventTemplates } from '../metering/event-template.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
 import { resolveSettings, assertObject, type Settings } from '../options/resolve-options.ts';
+import { resolveThresholds } from '../options/resolve-thresholds.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { Agents } from '../upstream/agents.ts';
 import { HttpProxyTransport } from '../upstream/http-proxy-transport.ts';
@@ -39,6 +42,7 @@ export interface RouterServices extends RouteServices {
   readonly current: CurrentCatalog;
   readonly discovery: ModelDiscovery;
   readonly maintenance: Maintenance;
+  readonly topUps: TopUps | undefined;
   readonly transport: Transport;
   /** Ask providers for their models, whatever the transport. */
   readonly agents: Agents;
@@ -76,7 +80,10 @@ export function createServices(
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
   const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
   assertTransport(transport);
+  const thresholds = resolveThresholds(options.thresholds);
+  const topUps = thresholds.topUp && new TopUps({ store, topUp: thresholds.topUp, onError });
   const billing = new BillingService({
+    thresholds: new ThresholdWatch({ thresholds, topUps, tell: emit }),
     store,
     clock,
     calibrations,
@@ -97,6 +104,7 @@ export function createServices(
     maintenance: new Maintenance({ store, emit, onError, journalRetentionDays, usageRetentionDays }),
     authenticator: new Authenticator({ store, authenticate, cacheKey, keyCacheMs, now: () => clock.now() }),
     billing,
+    topUps,
     holds: new FixedHolds(billing.keeper, hooks.onSettled),
     markups: new AccountMarkups(options.resolveMarkup),
     current,

@@ -160,6 +160,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'upstream/model-discovery.ts': 'asks for the lists again',
   'billing/adaptive-hold.ts': 'pauses between two tries',
   'billing/lease-renewal.ts': 'renews leases',
+  'billing/top-ups.ts': 'pauses between two tries',
   'cli/demo/parrot/completion.ts': 'pauses between two tokens',
   'http/stream-heartbeat.ts': 'breaks the silence of a stream',
   'ledger/operations/maintenance.ts': 'runs what is due',

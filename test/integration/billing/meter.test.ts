@@ -283,7 +283,9 @@ describe('a metered route', () => {
         ),
     );
     const settled = gateway.nextSettled();
-    await expect(post(url).then((response) => response.text())).rejects.toThrow(/^(terminated|fetch failed)$/);
+    await expect(post(url).then((response) => response.text())).rejects.toThrow(
+      /^(terminated|fetch failed)$/,
+    );
     expect(await settled).toMatchObject({ voided: true, ending: 'failed' });
   });
 

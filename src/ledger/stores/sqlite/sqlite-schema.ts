@@ -191,6 +191,13 @@ CREATE TABLE gateways (
   until              INTEGER NOT NULL
 ) STRICT;
 
+-- Names of work that one process at a time may do.
+CREATE TABLE claims (
+  id                 TEXT    PRIMARY KEY,
+  since              INTEGER NOT NULL,
+  until              INTEGER NOT NULL
+) STRICT;
+
 PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
