@@ -47,6 +47,7 @@ export const SIDEBAR: readonly { readonly text: string; readonly pages: Readonly
         redis: 'Redis',
         operating: 'Operating',
         observability: 'Observability',
+        webhooks: 'Webhooks',
         security: 'Security',
         troubleshooting: 'Troubleshooting',
       },

@@ -245,6 +245,8 @@ export function describeMissingWitnesses(ledger: LedgerFixture): void {
         charged: 12n,
         writtenOff: 0n,
         available: 58n,
+        unspent: 88n,
+        unspentBefore: 100n,
         seq: 2n,
         ...at,
       });
@@ -252,8 +254,6 @@ export function describeMissingWitnesses(ledger: LedgerFixture): void {
         code: 'ok',
         released: 30n,
         available: 88n,
-        unspent: 88n,
-        unspentBefore: 100n,
         seq: 2n,
         ...at,
       });
