@@ -9,6 +9,7 @@ export {
   type CreatedApiKey,
   type RotateOptions,
 } from './keys/api-keys.ts';
+export type { CreatedSession, CreateSession, Sessions } from './keys/sessions.ts';
 export type { KeyPolicy, KeyPolicyChanges } from './keys/key-policy.ts';
 export { isApiKey } from './keys/key-secret.ts';
 export type { CreditHold, HoldCharge, Holds, HoldUsage, OpenHoldOptions } from './billing/holds.ts';
@@ -138,6 +139,7 @@ export type {
   StoreURL,
 } from './options/router-options.ts';
 export type { ThresholdOptions, TopUp, TopUpOptions } from './options/threshold-options.ts';
+export type { SessionOptions } from './options/session-options.ts';
 export type { ServerConfig, ServerOptions } from './options/server-options.ts';
 export {
   type ChatCompletionsRouter,

@@ -99,6 +99,7 @@ export class BillingService implements HoldServices {
       tokens: quote.tokens,
       externalKey: caller.externalKey,
       keyVersion: caller.keyVersion,
+      unrecordedKey: caller.session,
       ...(idempotencyKey && { idempotencyKey }),
     };
   }

@@ -138,12 +138,13 @@ export class FixedHolds {
     amount: NanoDollars,
   ): Promise<{ readonly result: AdmitResult; readonly hold: FixedHold | undefined }> {
     const { requestId, caller, model, tokens, idempotencyKey } = terms;
-    const { account, key, externalKey, keyVersion } = caller;
+    const { account, key, externalKey, keyVersion, session } = caller;
     const result = await this.keeper.admit({
       account,
       key,
       externalKey,
       keyVersion,
+      unrecordedKey: session,
       requestId,
       model,
       want: amount,

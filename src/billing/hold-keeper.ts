@@ -9,6 +9,7 @@ import {
   StoreUnavailableError,
 } from '../ledger/contract/ledger-store.ts';
 import type { LedgerEvent } from '../ledger/contract/events.ts';
+import type { CreateKey } from '../ledger/contract/key-records.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { asError } from '../platform/as-error.ts';
@@ -34,7 +35,10 @@ export interface HoldKeeperOptions {
 }
 
 /** The members of an admit that are the same for every hold, in its terms. */
-export type AdmitTerms = Omit<Admit, 'leaseMs' | 'notAfter'>;
+export interface AdmitTerms extends Omit<Admit, 'leaseMs' | 'notAfter'> {
+  /** The key to record if there is none: a session's. */
+  readonly unrecordedKey?: CreateKey | undefined;
+}
 
 interface Posting {
   readonly requestId: string;
@@ -77,15 +81,17 @@ export class HoldKeeper {
    */
   admit(terms: AdmitTerms): Answer<AdmitResult> {
     const result = answerOf(() => this.#ask(terms));
-    const isFinal = !isLater(result) && result.code !== 'stale';
+    const isFinal = !isLater(result) && result.code !== 'stale' && result.code !== 'no_key';
     return isFinal ? this.#answered(terms, result) : this.#admitLater(terms, result);
   }
 
   async #admitLater(terms: AdmitTerms, first: Answer<AdmitResult>): Promise<AdmitResult> {
     try {
       const result = this.#answered(terms, await first);
-      if (result.code !== 'stale') return result;
+      const { unrecordedKey } = terms;
+      if (result.code === 'no_key' && unrecordedKey) await this.store.createKey(unrecordedKey);
       // The clock here or there was set: its client still waits.
+      else if (result.code !== 'stale') return result;
       return this.#answered(terms, await this.#ask(terms));
     } catch (error) {
       throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
@@ -98,7 +104,7 @@ export class HoldKeeper {
     return result;
   }
 
-  #ask(terms: AdmitTerms): Answer<AdmitResult> {
+  #ask({ unrecordedKey: _, ...terms }: AdmitTerms): Answer<AdmitResult> {
     return this.store.admit({
       ...terms,
       leaseMs: this.leaseMs,

@@ -108,6 +108,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   cors: true,
   clientRouting: true,
   thresholds: true,
+  sessions: true,
 };
 
 /**

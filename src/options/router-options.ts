@@ -1,3 +1,4 @@
+import type { SessionOptions } from './session-options.ts';
 import type { ThresholdOptions } from './threshold-options.ts';
 import type { Hooks } from '../observability/hooks.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
@@ -201,6 +202,8 @@ export interface ChatCompletionsRouterOptions {
    * @default false: such fields are a 400
    */
   readonly clientRouting?: boolean | ClientRoutingOptions;
+  /** Sessions for browsers: short-lived keys that a page may hold. @default none */
+  readonly sessions?: SessionOptions;
   /** Reports accounts whose credits run low, and tops them up. @default none */
   readonly thresholds?: ThresholdOptions;
   /** Receive events; each of several hooks is called, even if another throws. */

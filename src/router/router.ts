@@ -9,6 +9,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { ResponseRecorder } from '../http/response-recorder.ts';
 import { pathOf } from '../http/url.ts';
 import { type ApiKeys, createApiKeys } from '../keys/api-keys.ts';
+import { createSessions, type Sessions } from '../keys/sessions.ts';
 import { hostCaller } from '../keys/host-caller.ts';
 import { RequestIds } from '../ledger/contract/request-ids.ts';
 import { type Accounts, createAccounts } from '../ledger/operations/accounts.ts';
@@ -46,6 +47,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   readonly credits: Credits;
   /** Usage by day, account, key and model. */
   readonly usage: UsageQueries;
+  /** Short-lived keys that a page may hold. */
+  readonly sessions: Sessions;
   /** Holds of credits for what is not a chat completion. */
   readonly holds: Holds;
   /**
@@ -158,6 +161,7 @@ export function createRouterWithTimers(
     credits: createCredits(store, now),
     accounts: createAccounts(store),
     usage: createUsageQueries(store, now),
+    sessions: createSessions(store, services.sessionTokens, now),
     holds: createHolds({
       holds,
       newId,

@@ -8,6 +8,8 @@ import { PerTarget } from '../catalog/model.ts';
 import { BufferedBytes } from '../http/read-body.ts';
 import { DetachedReads } from '../http/detached-reads.ts';
 import { Authenticator } from '../keys/authenticator.ts';
+import { resolveSessions } from '../keys/sessions.ts';
+import type { SessionTokens } from '../keys/session-tokens.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { Maintenance } from '../ledger/operations/maintenance.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
@@ -43,6 +45,7 @@ export interface RouterServices extends RouteServices {
   readonly discovery: ModelDiscovery;
   readonly maintenance: Maintenance;
   readonly topUps: TopUps | undefined;
+  readonly sessionTokens: SessionTokens | undefined;
   readonly transport: Transport;
   /** Ask providers for their models, whatever the transport. */
   readonly agents: Agents;
@@ -80,6 +83,7 @@ export function createServices(
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
   const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
   assertTransport(transport);
+  const sessionTokens = resolveSessions(options.sessions);
   const thresholds = resolveThresholds(options.thresholds);
   const topUps = thresholds.topUp && new TopUps({ store, topUp: thresholds.topUp, onError });
   const billing = new BillingService({
@@ -102,7 +106,15 @@ export function createServices(
     store,
     storeName: nameOfStore(options.store),
     maintenance: new Maintenance({ store, emit, onError, journalRetentionDays, usageRetentionDays }),
-    authenticator: new Authenticator({ store, authenticate, cacheKey, keyCacheMs, now: () => clock.now() }),
+    sessionTokens,
+    authenticator: new Authenticator({
+      store,
+      authenticate,
+      cacheKey,
+      keyCacheMs,
+      sessions: sessionTokens,
+      now: () => clock.now(),
+    }),
     billing,
     topUps,
     holds: new FixedHolds(billing.keeper, hooks.onSettled),
