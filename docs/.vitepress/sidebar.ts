@@ -30,6 +30,7 @@ export const SIDEBAR: readonly { readonly text: string; readonly pages: Readonly
         pricing: 'Pricing',
         credits: 'Credits',
         keys: 'API keys',
+        sessions: 'Sessions',
         usage: 'Usage',
         'beside-chat': 'Beside chat',
         selling: 'Selling credits',
