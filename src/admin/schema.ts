@@ -52,7 +52,7 @@ export function unlessArray(wanted: string): Schema {
   return v.custom((value) => !Array.isArray(value), wanted);
 }
 
-export function text(wanted: string, pattern: RegExp): Schema<string> {
+export function matching(wanted: string, pattern: RegExp): Schema<string> {
   return described(wanted, v.pipe(v.string(wanted), v.regex(pattern, wanted)));
 }
 
@@ -103,10 +103,13 @@ export function listInQuery<const Value extends string>(values: readonly Value[]
   return described(wanted, schema);
 }
 
-export const accountId: Schema<string> = text('1 to 64 characters A-Z a-z 0-9 _ -', /^[A-Za-z0-9_-]{1,64}$/);
-export const keyId: Schema<string> = text('1 to 64 characters A-Z a-z 0-9 _ -', /^[A-Za-z0-9_-]{1,64}$/);
+export const accountId: Schema<string> = matching(
+  '1 to 64 characters A-Z a-z 0-9 _ -',
+  /^[A-Za-z0-9_-]{1,64}$/,
+);
+export const keyId: Schema<string> = matching('1 to 64 characters A-Z a-z 0-9 _ -', /^[A-Za-z0-9_-]{1,64}$/);
 /** The id of a grant or adjustment. */
-export const paymentId: Schema<string> = text(
+export const paymentId: Schema<string> = matching(
   '1 to 128 printable ASCII characters without spaces',
   /^[\u0021-\u007e]{1,128}$/,
 );

@@ -1,7 +1,7 @@
 import type { ChatRequest } from '../http/chat-request.ts';
 import type { OutputLimitEdit } from '../http/splice-request.ts';
 import type { KeyLimits } from '../ledger/contract/key-records.ts';
-import type { NanoDollars } from '../ledger/contract/money.ts';
+import { larger, type NanoDollars } from '../ledger/contract/money.ts';
 import {
   affordableOutputTokens,
   type PromptSize,
@@ -82,10 +82,6 @@ const TOOL_FIELDS: ReadonlySet<string> = new Set([
 
 function feesAt(target: Target, features: readonly AskedFeature[]): NanoDollars {
   return target.usesByok ? 0n : feesAtMost(features, target.serverTools);
-}
-
-function larger(a: NanoDollars, b: NanoDollars): NanoDollars {
-  return a > b ? a : b;
 }
 
 /** The larger of the two limits, as servers differ on which one counts; 0 without any. */

@@ -22,7 +22,7 @@ import type {
   VoidResult,
 } from '../contract/ledger-store.ts';
 import { burn, expireLots } from './lots.ts';
-import type { NanoDollars } from '../contract/money.ts';
+import { type NanoDollars, smaller } from '../contract/money.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { countEnd, countMore, type Ended, uncountExpiry } from './usage-counters.ts';
 import { deleteAt, mayBeDeletedFree, raiseLowWater } from './retention.ts';
@@ -99,8 +99,8 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (refused) return { ...refused, ...ratesAt(key, now), ...replyMeta(account, now) };
 
   const left = restore ? undefined : budgetLeft(key, now);
-  const affordable = least(totals.available, left ?? want);
-  const hold = affordable > 0n ? least(want, affordable) : 0n;
+  const affordable = smaller(totals.available, left ?? want);
+  const hold = affordable > 0n ? smaller(want, affordable) : 0n;
   if (!restore && (hold < min || (hold === 0n && want > 0n))) {
     return {
       code: 'no_funds',
@@ -159,7 +159,7 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
   const more = command.hold - request.amount;
   const covered = more <= 0n || growHold(account, request, more, now);
   const checkpoint = command.checkpoint > request.checkpoint ? command.checkpoint : request.checkpoint;
-  request.checkpoint = least(checkpoint, request.amount);
+  request.checkpoint = smaller(checkpoint, request.amount);
   request.due = Math.max(request.due, now + command.leaseMs);
   account.saveRequest(request);
   return {
@@ -236,7 +236,7 @@ function isChargedInPart(account: AccountRows, { amount, line }: RequestRow, cos
 function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDollars, now: number): boolean {
   const { totals } = account;
   if (!isChargedInPart(account, request, amount)) return false;
-  const moved = least(amount - request.amount, totals.available - totals.floor);
+  const moved = smaller(amount - request.amount, totals.available - totals.floor);
   if (moved <= 0n) return false;
   totals.available -= moved;
   totals.spent += moved;
@@ -415,7 +415,7 @@ function endRequest(
   const hold = running ? request.amount : 0n;
   const already = request.state === 'expired' ? request.amount : 0n;
   const uncovered = totals.floor - (totals.available + hold + already - amount);
-  const rest = uncovered > 0n ? least(uncovered, amount) : 0n;
+  const rest = uncovered > 0n ? smaller(uncovered, amount) : 0n;
   const writtenOff = inParts ? 0n : rest;
   const charged = amount - rest;
   const moved = charged - already;
@@ -447,8 +447,4 @@ function endRequest(
   account.saveRequest(request);
   if (state === 'voided') account.freeIdempotencyKey(request);
   return { hold, charged, moved, writtenOff };
-}
-
-function least(a: NanoDollars, b: NanoDollars): NanoDollars {
-  return a < b ? a : b;
 }

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import type {
   Admit,
@@ -16,26 +16,20 @@ import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { behavesLikeTheModel } from '../../contracts/ledger-commands.ts';
 import { HOUR, MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 import { runs } from '../../helpers/runs.ts';
 
 const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
 
-let server: RedisServer;
 let redis: Redis;
 let stores = 0;
 const folder = mkdtempSync(join(tmpdir(), 'ccr-floor-'));
 /** Store -> its file, or its prefix. */
 const places = new WeakMap<LedgerStore, string>();
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
+useRedis((own) => ({ redis } = own));
 
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
+afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
