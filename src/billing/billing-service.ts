@@ -83,7 +83,7 @@ export class BillingService implements HoldServices {
    * @throws {CreditStoreUnavailableError} if the store did not answer; the store voids what it may have held
    */
   admit(request: AdmitRequest): Answer<Admission> {
-    const result = this.keeper.admit(this.#termsOf(request));
+    const result = this.keeper.admit(this.#termsOf(request), request.caller.session);
     return andThen(result, (reply) => this.#admission(request, reply));
   }
 
@@ -99,7 +99,6 @@ export class BillingService implements HoldServices {
       tokens: quote.tokens,
       externalKey: caller.externalKey,
       keyVersion: caller.keyVersion,
-      unrecordedKey: caller.session,
       ...(idempotencyKey && { idempotencyKey }),
     };
   }

@@ -139,19 +139,19 @@ export class FixedHolds {
   ): Promise<{ readonly result: AdmitResult; readonly hold: FixedHold | undefined }> {
     const { requestId, caller, model, tokens, idempotencyKey } = terms;
     const { account, key, externalKey, keyVersion, session } = caller;
-    const result = await this.keeper.admit({
+    const admit = {
       account,
       key,
       externalKey,
       keyVersion,
-      unrecordedKey: session,
       requestId,
       model,
       want: amount,
       min: amount,
       tokens,
       ...(idempotencyKey && { idempotencyKey }),
-    });
+    };
+    const result = await this.keeper.admit(admit, session);
     if (result.code === 'frozen') this.keeper.tell({ type: 'frozen', account, requestId });
     const isHeld = result.code === 'ok' || result.code === 'exists';
     return { result, hold: isHeld ? this.adopt(terms, result.hold) : undefined };

@@ -35,10 +35,7 @@ export interface HoldKeeperOptions {
 }
 
 /** The members of an admit that are the same for every hold, in its terms. */
-export interface AdmitTerms extends Omit<Admit, 'leaseMs' | 'notAfter'> {
-  /** The key to record if there is none: a session's. */
-  readonly unrecordedKey?: CreateKey | undefined;
-}
+export type AdmitTerms = Omit<Admit, 'leaseMs' | 'notAfter'>;
 
 interface Posting {
   readonly requestId: string;
@@ -77,18 +74,22 @@ export class HoldKeeper {
   /**
    * Asks for a hold, in one round trip.
    *
+   * @param unrecordedKey - the key to record if there is none: a session's
    * @throws {CreditStoreUnavailableError} if the store did not answer; the store voids what it may have held
    */
-  admit(terms: AdmitTerms): Answer<AdmitResult> {
+  admit(terms: AdmitTerms, unrecordedKey?: CreateKey): Answer<AdmitResult> {
     const result = answerOf(() => this.#ask(terms));
     const isFinal = !isLater(result) && result.code !== 'stale' && result.code !== 'no_key';
-    return isFinal ? this.#answered(terms, result) : this.#admitLater(terms, result);
+    return isFinal ? this.#answered(terms, result) : this.#admitLater(terms, result, unrecordedKey);
   }
 
-  async #admitLater(terms: AdmitTerms, first: Answer<AdmitResult>): Promise<AdmitResult> {
+  async #admitLater(
+    terms: AdmitTerms,
+    first: Answer<AdmitResult>,
+    unrecordedKey: CreateKey | undefined,
+  ): Promise<AdmitResult> {
     try {
       const result = this.#answered(terms, await first);
-      const { unrecordedKey } = terms;
       if (result.code === 'no_key' && unrecordedKey) await this.store.createKey(unrecordedKey);
       // The clock here or there was set: its client still waits.
       else if (result.code !== 'stale') return result;
@@ -104,7 +105,7 @@ export class HoldKeeper {
     return result;
   }
 
-  #ask({ unrecordedKey: _, ...terms }: AdmitTerms): Answer<AdmitResult> {
+  #ask(terms: AdmitTerms): Answer<AdmitResult> {
     return this.store.admit({
       ...terms,
       leaseMs: this.leaseMs,

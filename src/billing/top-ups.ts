@@ -18,7 +18,9 @@ const PAUSE_MS = 1000;
 export class TopUps {
   readonly #options: TopUpsOptions;
   /** The accounts that this process asks for, or has just asked for. */
-  readonly #asking = new Map<string, { isWanted: boolean; readonly done: Promise<void> }>();
+  readonly #asking = new Map<string, Promise<void>>();
+  /** Of these, those that a charge has asked for since. */
+  readonly #wanted = new Set<string>();
   readonly #closing = new AbortController();
 
   constructor(options: TopUpsOptions) {
@@ -28,23 +30,21 @@ export class TopUps {
   /** @param unspent - what the account has, or less */
   consider(account: string, unspent: NanoDollars): void {
     if (unspent > this.#options.topUp.below || this.#closing.signal.aborted) return;
-    const asking = this.#asking.get(account);
-    if (asking) asking.isWanted = true;
-    else this.#asking.set(account, { isWanted: true, done: this.#ask(account) });
+    this.#wanted.add(account);
+    if (!this.#asking.has(account)) this.#asking.set(account, this.#ask(account));
   }
 
   /** Resolves when the calls that are running have ended; no other begins. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all([...this.#asking.values()].map(({ done }) => done));
+    await Promise.all(this.#asking.values());
   }
 
-  /** Asks for as long as charges want it, with pauses: a store that is away, or a call that fails, is not asked by each. */
+  /** Asks for as long as charges want it, with pauses: an unavailable store, or a call that fails, is not asked by each. */
   async #ask(account: string): Promise<void> {
     const { signal } = this.#closing;
     await nextTurn();
-    for (let asking = this.#asking.get(account); asking?.isWanted;) {
-      asking.isWanted = false;
+    while (this.#wanted.delete(account)) {
       if (await this.#topUp(account)) continue;
       await setTimeout(PAUSE_MS, undefined, { ref: false, signal }).catch(() => {});
       if (signal.aborted) break;
