@@ -21,6 +21,8 @@ export function describeParts(ledger: LedgerFixture): void {
         charged: 12n,
         writtenOff: 0n,
         available: 88n,
+        unspent: 88n,
+        unspentBefore: 100n,
         ...at,
       });
       expect(await inParts(1, 12n)).toEqual({ code: 'duplicate', charged: 12n, ...at });
@@ -36,6 +38,8 @@ export function describeParts(ledger: LedgerFixture): void {
         charged: 35n,
         writtenOff: 0n,
         available: 0n,
+        unspent: 65n,
+        unspentBefore: 100n,
         now: NOON,
         seq: 2n,
       });
@@ -53,6 +57,8 @@ export function describeParts(ledger: LedgerFixture): void {
         charged: 55n,
         writtenOff: 0n,
         available: 0n,
+        unspent: 65n,
+        unspentBefore: 85n,
         now: NOON + 5,
         seq: 4n,
       });
@@ -282,6 +288,8 @@ export function describeParts(ledger: LedgerFixture): void {
         charged: 20n,
         writtenOff: 0n,
         available: 0n,
+        unspent: 80n,
+        unspentBefore: 100n,
         now: NOON,
         seq: 2n,
         rolledBack: true,
@@ -321,6 +329,8 @@ export function describeParts(ledger: LedgerFixture): void {
         charged: 20n,
         writtenOff: 0n,
         available: 0n,
+        unspent: 80n,
+        unspentBefore: 100n,
         now: NOON,
         seq: 2n,
         rolledBack: true,
@@ -354,6 +364,8 @@ export function describeParts(ledger: LedgerFixture): void {
         charged: 20n,
         writtenOff: 30n,
         available: 0n,
+        unspent: 80n,
+        unspentBefore: 100n,
         now: NOON,
         seq: 2n,
       });

@@ -3,6 +3,7 @@ import type { LedgerStore } from '../../src/index.ts';
 import { runs } from '../helpers/runs.ts';
 import { behavesLikeTheModel } from './ledger-commands.ts';
 import { describeArguments } from './ledger-arguments.ts';
+import { describeClaims } from './ledger-claims.ts';
 import { describeCredits } from './ledger-credits.ts';
 import { describeEdges } from './ledger-edges.ts';
 import { useLedger } from './ledger-fixture.ts';
@@ -58,6 +59,7 @@ export function describeLedgerStore<Store extends LedgerStore>(
     const ledger = useLedger(createAt, close);
     describeRequests(ledger);
     describeRestore(ledger);
+    describeClaims(ledger);
     describeIdempotency(ledger);
     describeKeys(ledger);
     describeKeyChanges(ledger);

@@ -37,6 +37,11 @@ export class RedisKeys {
     return `${this.#prefix}{acct${shard}}`;
   }
 
+  /** A hash of the claimed names. */
+  claims(): string {
+    return `${this.#prefix}claims`;
+  }
+
   /** A sorted set of gateways by the end of their leases. */
   gateways(): string {
     return `${this.#prefix}gateways`;

@@ -174,6 +174,7 @@ CREATE TABLE journal (
   finish_reason      TEXT,
   streamed           INTEGER,
   byok               INTEGER,
+  units              INTEGER,
   PRIMARY KEY (account, seq)
 ) STRICT, WITHOUT ROWID;
 
@@ -205,6 +206,13 @@ CREATE TABLE clock_reading (
 -- Gateways that use the file, each until its lease ends.
 CREATE TABLE gateways (
   id                 TEXT    PRIMARY KEY,
+  until              INTEGER NOT NULL
+) STRICT;
+
+-- Names of work that one process at a time may do.
+CREATE TABLE claims (
+  id                 TEXT    PRIMARY KEY,
+  since              INTEGER NOT NULL,
   until              INTEGER NOT NULL
 ) STRICT;
 
