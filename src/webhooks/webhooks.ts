@@ -131,10 +131,16 @@ function parseUrl(text: unknown): URL {
   if (url && (url.protocol === 'https:' || isPrivate) && url.username === '' && url.password === '') {
     return url;
   }
-  const got = typeof text === 'string' ? JSON.stringify(text.replace(/\/\/.*@/, '//***@')) : showValue(text);
+  const got = typeof text === 'string' ? JSON.stringify(withoutPassword(text)) : showValue(text);
   throw new TypeError(
     `url must be an https URL without a password, or an http URL of this machine, got ${got}`,
   );
+}
+
+/** The text without what stands between `//` and the last `@`. */
+function withoutPassword(text: string): string {
+  const [start, end] = [text.indexOf('//'), text.lastIndexOf('@')];
+  return start === -1 || end < start ? text : `${text.slice(0, start)}//***${text.slice(end)}`;
 }
 
 function parseEvents(events: unknown): ReadonlySet<string> {

@@ -6,11 +6,12 @@ import type { SettledUsage } from '../../contract/ledger-store.ts';
 import { RequestIds } from '../../contract/request-ids.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, type SqliteAccount } from './sqlite-account.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
+import { claim } from './sqlite-claims.ts';
 import { followClock } from './sqlite-clock.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
 
 /** Not a valid account name, so no account can have it. */
-const ACCOUNT = '(rehearsal)';
+const ACCOUNT = '{rehearsal}';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const USAGE: SettledUsage = {
@@ -55,6 +56,9 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
   command((rows) =>
     rotateKey(rows, { account, key: 'k1', hash: `${account} 2`, version: 2, overlapMs: HOUR_MS }, now, false),
   );
+
+  claim(sql, account, now, HOUR_MS);
+  claim(sql, account, now, 0);
 
   const standing = new ClockSteps(() => 0);
   followClock(accounts, standing, now);
