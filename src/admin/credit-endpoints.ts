@@ -72,6 +72,7 @@ const journalEntry = component(
       'expired_hold',
       'expired_credit',
       'adjustment',
+      'refund',
     ]),
     at,
     id: v.string(),

@@ -1,4 +1,11 @@
-import { type AccountRows, type KeyRow, type RequestRow, replyMeta, writeLine } from './account-rows.ts';
+import {
+  type AccountRows,
+  type KeyRow,
+  type RequestRow,
+  replyMeta,
+  spendable,
+  writeLine,
+} from './account-rows.ts';
 import {
   budgetLeft,
   countRequest,
@@ -21,7 +28,8 @@ import type {
   Void,
   VoidResult,
 } from '../contract/ledger-store.ts';
-import { burn, expireLots } from './lots.ts';
+import { renewDue, updateCredits } from './due-credits.ts';
+import { burn } from './lots.ts';
 import type { NanoDollars } from '../contract/money.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { countEnd, countMore, type Ended, uncountExpiry } from './usage-counters.ts';
@@ -53,7 +61,7 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (account && known) {
     if (known.state !== 'held') return { code: 'done', state: known.state, ...replyMeta(account, now) };
     const rates = ratesAt(account.key(known.key), now);
-    const { available } = account.totals;
+    const available = spendable(account);
     return { code: 'exists', hold: known.amount, available, ...rates, ...replyMeta(account, now) };
   }
 
@@ -66,7 +74,7 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (totals.frozen && !restore) return { code: 'frozen', ...replyMeta(account, now) };
 
   reap(account, MAX_REAPED_BY_ADMIT, now);
-  expireLots(account, now);
+  updateCredits(account, now);
 
   const registered = account.key(command.key);
   if (!command.externalKey && !restore) {
@@ -99,12 +107,12 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (refused) return { ...refused, ...ratesAt(key, now), ...replyMeta(account, now) };
 
   const left = restore ? undefined : budgetLeft(key, now);
-  const affordable = least(totals.available, left ?? want);
+  const affordable = least(spendable(account), left ?? want);
   const hold = affordable > 0n ? least(want, affordable) : 0n;
   if (!restore && (hold < min || (hold === 0n && want > 0n))) {
     return {
       code: 'no_funds',
-      available: totals.available,
+      available: spendable(account),
       ...ratesAt(key, now),
       ...replyMeta(account, now),
     };
@@ -137,7 +145,7 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
 });
 
 function admitted(account: AccountRows, key: KeyRow, hold: NanoDollars, now: number): AdmitResult {
-  const { available } = account.totals;
+  const available = spendable(account);
   const { seq } = replyMeta(account, now);
   const rates = ratesOf(key, now);
   return rates ? { code: 'ok', hold, available, rates, now, seq } : { code: 'ok', hold, available, now, seq };
@@ -154,8 +162,7 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
   if (!account || !request) return { code: 'unknown', ...replyMeta(account, now) };
   if (request.state !== 'held') return { code: 'closed', state: request.state, ...replyMeta(account, now) };
 
-  const { totals } = account;
-  expireLots(account, now);
+  updateCredits(account, now);
   const more = command.hold - request.amount;
   const covered = more <= 0n || growHold(account, request, more, now);
   const checkpoint = command.checkpoint > request.checkpoint ? command.checkpoint : request.checkpoint;
@@ -165,7 +172,7 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
   return {
     code: covered ? 'ok' : 'no_funds',
     hold: request.amount,
-    available: totals.available,
+    available: spendable(account),
     ...replyMeta(account, now),
   };
 });
@@ -195,6 +202,7 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
     return { code: 'old', ...replyMeta(account, now) };
   }
 
+  renewDue(account, now);
   const request = known ?? orphan(account, command, now);
   if (known) takeIdempotencyKey(account, known, command);
   const type = !known ? 'o' : known.state === 'held' ? 's' : 'l';
@@ -209,7 +217,7 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
   const line = { type, id: requestId, amount: moved, key, model, usage } as const;
   const outcome = writtenOff > 0n ? { ...line, writtenOff } : line;
   writeLine(account, now, type === 's' ? { ...outcome, hold } : outcome);
-  expireLots(account, now);
+  updateCredits(account, now);
   const { available } = account.totals;
   const { seq } = replyMeta(account, now);
   return { code: 'ok', charged, writtenOff, available, now, seq };
@@ -224,7 +232,7 @@ function isChargedInPart(account: AccountRows, { amount, line }: RequestRow, cos
 function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDollars, now: number): boolean {
   const { totals } = account;
   if (!isChargedInPart(account, request, amount)) return false;
-  const moved = least(amount - request.amount, totals.available - totals.floor);
+  const moved = least(amount - request.amount, spendable(account));
   if (moved <= 0n) return false;
   totals.available -= moved;
   totals.spent += moved;
@@ -240,7 +248,7 @@ function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDolla
   request.amount += moved;
   account.saveRequest(request);
   writeLine(account, now, { type: 'l', id: request.id, amount: moved, key: request.key });
-  expireLots(account, now);
+  updateCredits(account, now);
   return true;
 }
 
@@ -268,7 +276,7 @@ export const release: Transition<Void, VoidResult> = witnessed((account, command
     now,
   );
   if (moved !== 0n) writeLine(account, now, { type: 'l', id: requestId, amount: moved, key: known.key });
-  expireLots(account, now);
+  updateCredits(account, now);
   return {
     code: 'ok',
     released: hold - moved,
@@ -359,7 +367,7 @@ function growHold(account: AccountRows, request: RequestRow, more: NanoDollars, 
   const { totals } = account;
   const key = account.key(request.key);
   const left = key && budgetLeft(key, now);
-  if (more > totals.available || (left !== undefined && more > left)) return false;
+  if (more > spendable(account) || (left !== undefined && more > left)) return false;
   totals.available -= more;
   totals.held += more;
   request.amount += more;
@@ -402,8 +410,8 @@ function endRequest(
   const running = request.state === 'held';
   const hold = running ? request.amount : 0n;
   const already = request.state === 'expired' ? request.amount : 0n;
-  const uncovered = totals.floor - (totals.available + hold + already - amount);
-  const rest = uncovered > 0n ? least(uncovered, amount) : 0n;
+  const covered = hold + already + greatest(0n, spendable(account));
+  const rest = greatest(0n, amount - covered);
   const writtenOff = inParts ? 0n : rest;
   const charged = amount - rest;
   const moved = charged - already;
@@ -439,4 +447,8 @@ function endRequest(
 
 function least(a: NanoDollars, b: NanoDollars): NanoDollars {
   return a < b ? a : b;
+}
+
+function greatest(a: NanoDollars, b: NanoDollars): NanoDollars {
+  return a > b ? a : b;
 }

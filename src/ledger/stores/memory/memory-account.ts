@@ -1,7 +1,8 @@
 import {
-  lotState,
   type AccountRows,
   type AccountTotals,
+  type AllowanceRow,
+  balanceOf,
   type KeyRow,
   type LotRow,
   emptyTotals,
@@ -30,6 +31,7 @@ export class MemoryAccount implements AccountRows {
   readonly #keys = new Map<string, KeyRow>();
   readonly #fingerprints = new Map<string, string>();
   #lots: readonly LotRow[] = [];
+  #allowances: readonly AllowanceRow[] = [];
   #journal: JournalLine[] = [];
   /** "day key model" -> row. */
   readonly #usage = new Map<string, Mutable<UsageRow>>();
@@ -105,6 +107,18 @@ export class MemoryAccount implements AccountRows {
     else if (!this.#lots.includes(row)) this.#lots = [...this.#lots, row].toSorted(compareLots);
   }
 
+  allowances(): readonly AllowanceRow[] {
+    return this.#allowances;
+  }
+
+  saveAllowance(row: AllowanceRow): void {
+    if (!this.#allowances.includes(row)) this.#allowances = [...this.#allowances, row];
+  }
+
+  deleteAllowance(row: AllowanceRow): void {
+    this.#allowances = this.#allowances.filter((each) => each !== row);
+  }
+
   fingerprint(id: string): string | undefined {
     return this.#fingerprints.get(id);
   }
@@ -162,11 +176,14 @@ export class MemoryAccount implements AccountRows {
   }
 
   state(account: string): AccountState {
-    const { nextExpiry: _, ...totals } = this.totals;
+    const { lowestFloor, seq, lowWater, freeLowWater } = this.totals;
     return {
-      ...totals,
+      ...balanceOf(this),
+      lowestFloor,
+      seq,
+      lowWater,
+      freeLowWater,
       requests: Array.from(this.#requests.values(), ({ row }) => requestRecord(row)),
-      lots: this.#lots.map(lotState),
       keys: Array.from(this.#keys.values(), (key) => keyState(account, key)),
       compacted: { ...this.#compacted },
       usage: this.#usageRows(),

@@ -1,18 +1,21 @@
 import {
-  lotState,
   type AccountRows,
   type AccountTotals,
+  type AllowanceRow,
+  balanceOf,
   type KeyRow,
   type LotRow,
   requestRecord,
   type RequestRow,
 } from '../../engine/account-rows.ts';
-import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
+import type { AccountState, DeletedAccount, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
 import type { FoundKey } from '../../contract/key-records.ts';
 import { foundKey, keyState } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
+import { SqliteAllowances } from './sqlite-allowances.ts';
 import { type Columns, integer, text, valuesOf } from './sqlite-columns.ts';
+import { deleteRows, runningRequests } from './sqlite-deletion.ts';
 import {
   TOTALS,
   KEY,
@@ -44,6 +47,7 @@ export class SqliteAccount implements AccountRows {
   readonly #changedKeys = new Set<string>();
   #lots: readonly LotRow[] | undefined;
   readonly #changedLots = new Set<LotRow>();
+  readonly #allowances: SqliteAllowances;
   /** Requests whose row in the file is held. */
   readonly #held = new Map<string, RequestRow>();
   /** No request in the file has a greater id; undefined until that was looked up. */
@@ -68,13 +72,14 @@ export class SqliteAccount implements AccountRows {
   private constructor(sql: Sql, row: Row) {
     this.#sql = sql;
     this.#id = integer(row, 'id');
+    this.#allowances = new SqliteAllowances(sql, this.#id);
     this.totals = TOTALS.read(row);
     this.#savedTotals = valuesOf(TOTALS, this.totals);
   }
 
   /** How many rows it keeps in memory. */
   get size(): number {
-    return 1 + this.#keys.size + this.#held.size + (this.#lots?.length ?? 0);
+    return 1 + this.#keys.size + this.#held.size + (this.#lots?.length ?? 0) + this.#allowances.size;
   }
 
   request(id: string): RequestRow | undefined {
@@ -154,6 +159,18 @@ export class SqliteAccount implements AccountRows {
     this.#changedLots.add(row);
   }
 
+  allowances(): readonly AllowanceRow[] {
+    return this.#allowances.all();
+  }
+
+  saveAllowance(row: AllowanceRow): void {
+    this.#allowances.save(row);
+  }
+
+  deleteAllowance(row: AllowanceRow): void {
+    this.#allowances.delete(row);
+  }
+
   fingerprint(id: string): string | undefined {
     const row = this.#sql(FINGERPRINT).get(this.#id, id);
     return row && text(row, 'fingerprint');
@@ -203,6 +220,16 @@ export class SqliteAccount implements AccountRows {
     this.#savedTotals = totals;
   }
 
+  /** How many requests run, as saved. */
+  get running(): number {
+    return runningRequests(this.#sql, this.#id);
+  }
+
+  /** Deletes all rows, and records the sums. The account must not be used any more. */
+  delete(deleted: DeletedAccount): void {
+    deleteRows(this.#sql, this.#id, deleted);
+  }
+
   /** All keys, as saved. */
   keys(): KeyRow[] {
     return this.#sql(KEYS).all(this.#id).map(KEY.read);
@@ -237,14 +264,17 @@ export class SqliteAccount implements AccountRows {
 
   /** The whole account, as saved. */
   state(account: string): AccountState {
-    const { nextExpiry: _, ...totals } = this.totals;
+    const { lowestFloor, seq, lowWater, freeLowWater } = this.totals;
     const compacted = this.#compacted();
     return {
-      ...totals,
+      ...balanceOf(this),
+      lowestFloor,
+      seq,
+      lowWater,
+      freeLowWater,
       requests: this.#sql(REQUESTS)
         .all(this.#id)
         .map((row) => requestRecord(REQUEST.read(row))),
-      lots: this.openLots().map(lotState),
       keys: this.keys().map((key) => keyState(account, key)),
       compacted: {
         seq: integer(compacted, 'compacted_seq'),

@@ -1,5 +1,13 @@
-import type { BucketRow, AccountTotals, KeyRow, LotRow, RequestRow } from '../../engine/account-rows.ts';
+import type {
+  AllowanceRow,
+  BucketRow,
+  AccountTotals,
+  KeyRow,
+  LotRow,
+  RequestRow,
+} from '../../engine/account-rows.ts';
 import { BUDGET_PERIODS, COUNT_LIMITS, everyCount, type KeyLimits } from '../../contract/key-records.ts';
+import { ALLOWANCE_PERIODS, ROLLOVERS } from '../../contract/allowances.ts';
 import type { JournalLine, SettledUsage, UsageRow } from '../../contract/ledger-store.ts';
 import { ENDINGS, type UsageCounts } from '../../contract/usage.ts';
 import {
@@ -25,6 +33,7 @@ export const TOTALS: Columns<AccountTotals> = columnsOf<AccountTotals>({
   expired: integerIn('expired'),
   writtenOff: integerIn('written_off'),
   floor: integerIn('floor'),
+  lowestFloor: integerIn('lowest_floor'),
   frozen: booleanIn('frozen'),
   seq: integerIn('seq'),
   lowWater: numberIn('low_water'),
@@ -112,6 +121,19 @@ export const LOT: Columns<LotRow> = columnsOf<LotRow>({
   priority: numberIn('priority'),
 });
 
+export const ALLOWANCE: Columns<AllowanceRow> = columnsOf<AllowanceRow>({
+  id: textIn('id'),
+  version: numberIn('version'),
+  per: enumIn('per', ALLOWANCE_PERIODS),
+  anchor: numberIn('anchor'),
+  until: timeOrNeverIn('until'),
+  period: numberIn('period'),
+  granted: integerIn('granted'),
+  amount: integerIn('amount'),
+  rollover: enumIn('rollover', ROLLOVERS),
+  priority: numberIn('priority'),
+});
+
 const SETTLED_USAGE = columnsOf<SettledUsage>({
   promptTokens: numberIn('prompt_tokens'),
   cachedTokens: numberIn('cached_tokens'),
@@ -134,7 +156,7 @@ const SETTLED_USAGE = columnsOf<SettledUsage>({
 
 export const LINE: Columns<JournalLine> = columnsOf<JournalLine>({
   seq: integerIn('seq'),
-  type: enumIn('type', ['g', 's', 'l', 'o', 'e', 'x', 'a']),
+  type: enumIn('type', ['g', 's', 'l', 'o', 'e', 'x', 'a', 'r']),
   at: numberIn('at'),
   id: textIn('id'),
   amount: integerIn('amount'),

@@ -19,7 +19,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export type Sql = (text: string) => Statement;
 
 /** `user_version` of ledger files; incremented when the tables change. */
-export const SCHEMA_VERSION = 2n;
+export const SCHEMA_VERSION = 3n;
 
 /** `application_id` of ledger files: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -41,6 +41,7 @@ CREATE TABLE accounts (
   expired            INTEGER NOT NULL DEFAULT 0,
   written_off        INTEGER NOT NULL DEFAULT 0,
   floor              INTEGER NOT NULL DEFAULT 0,
+  lowest_floor       INTEGER NOT NULL DEFAULT 0,
   frozen             INTEGER NOT NULL DEFAULT 0,
   seq                INTEGER NOT NULL DEFAULT 0,
   low_water          INTEGER NOT NULL DEFAULT 0,
@@ -118,6 +119,23 @@ CREATE TABLE lots (
   PRIMARY KEY (account, id)
 ) STRICT, WITHOUT ROWID;
 
+-- In the order of position. An allowance without an end has until NULL.
+CREATE TABLE allowances (
+  position           INTEGER PRIMARY KEY,
+  account            INTEGER NOT NULL,
+  id                 TEXT    NOT NULL,
+  version            INTEGER NOT NULL,
+  per                TEXT    NOT NULL,
+  anchor             INTEGER NOT NULL,
+  until              INTEGER,
+  period             INTEGER NOT NULL,
+  granted            INTEGER NOT NULL,
+  amount             INTEGER NOT NULL,
+  rollover           TEXT    NOT NULL,
+  priority           INTEGER NOT NULL,
+  UNIQUE (account, id)
+) STRICT;
+
 -- Parameters with which an id of a grant or adjustment was first used.
 CREATE TABLE fingerprints (
   account            INTEGER NOT NULL,
@@ -188,6 +206,17 @@ CREATE TABLE clock_reading (
 CREATE TABLE gateways (
   id                 TEXT    PRIMARY KEY,
   until              INTEGER NOT NULL
+) STRICT;
+
+-- The sums of deleted accounts, under ids that say nothing of them.
+CREATE TABLE deleted_accounts (
+  id                 TEXT    PRIMARY KEY,
+  deleted_at         INTEGER NOT NULL,
+  granted            INTEGER NOT NULL,
+  available          INTEGER NOT NULL,
+  spent              INTEGER NOT NULL,
+  expired            INTEGER NOT NULL,
+  written_off        INTEGER NOT NULL
 ) STRICT;
 
 PRAGMA application_id = ${APPLICATION_ID};

@@ -54,7 +54,7 @@ local known = load_totals() and load_request(id)
 if check_witnesses(15) then return reply(now, 'rolled_back') end
 if known then
   if known.state ~= 'H' then return reply(now, 'done', known.state) end
-  return reply(now, 'exists', decimal(known.amount), decimal(totals.av), rates(load_key(known.key), now))
+  return reply(now, 'exists', decimal(known.amount), decimal(spendable()), rates(load_key(known.key), now))
 end
 if now > tonumber(ARGV[8]) then return reply(now, 'stale') end
 if request_time(id) > now + 300000 then return reply(now, 'ahead') end
@@ -63,7 +63,7 @@ if request_time(id) <= totals.lw then return reply(now, 'old') end
 if totals.st == 'frozen' and not restore then return reply(now, 'frozen') end
 
 reap(8, now)
-expire_lots(now)
+update_credits(now)
 
 local key = load_key(key_id)
 local is_new = not key
@@ -97,10 +97,10 @@ if not restore then
   end
 end
 
-local affordable = math.min(size(totals.av), left or want)
+local affordable = math.min(size(spendable()), left or want)
 local hold = math.max(0, math.min(want, affordable))
 if not restore and (hold < min or (hold == 0 and want > 0)) then
-  return reply(now, 'no_funds', decimal(totals.av), rates(key, now))
+  return reply(now, 'no_funds', decimal(spendable()), rates(key, now))
 end
 
 totals.av = plus(totals.av, 0 - hold)
@@ -118,7 +118,7 @@ if hashes ~= '' then save_idempotency_key(request, ARGV[11]) end
 if is_new then
   redis.call('HSET', API_KEYS, key_id, '- - - - - - ' .. decimal(now) .. ' -', key_id .. ':n', '""')
 end
-return reply(now, 'ok', decimal(hold), decimal(totals.av), rates(key, now))
+return reply(now, 'ok', decimal(hold), decimal(spendable()), rates(key, now))
 `,
   (reply) => {
     const code = reply.text();
