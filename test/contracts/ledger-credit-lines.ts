@@ -3,7 +3,7 @@ import { HOUR, type LedgerFixture, MAX, MINUTE, NOON, requestId } from './ledger
 
 /** Floors below 0, and what operators take beyond them. Part of the suite in ledger-store.ts. */
 export function describeCreditLines(ledger: LedgerFixture): void {
-  const { clock, admit, extend, settle, voidRequest, grant, adjust, state, lines } = ledger;
+  const { clock, admit, extend, settle, grant, adjust, state, lines } = ledger;
   const setFloor = (floor: bigint, from?: bigint) =>
     ledger.store.setFloor({ account: 'acme', floor, ...(from !== undefined && { from }) });
 

@@ -56,13 +56,13 @@ export const endAllowance: Transition<EndAllowance, EndAllowanceResult> = witnes
 
     row.until = Math.min(row.until, end);
     row.version += 1;
+    if (command.at === 'now') row.granted = 0n;
+    account.saveAllowance(row);
     if (command.at === 'now') {
-      row.granted = 0n;
       for (const lot of lotsOf(account, row.id)) replaceLot(account, lot, { ...lot, expiresAt: now });
       account.totals.nextExpiry = now;
+      updateCredits(account, now);
     }
-    account.saveAllowance(row);
-    updateCredits(account, now);
     const { available } = account.totals;
     return { code: 'ok', available, version: row.version, ...replyMeta(account, now) };
   },

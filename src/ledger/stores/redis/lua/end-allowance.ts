@@ -56,8 +56,8 @@ if is_now then
   allowance.granted = 0
   expire_lots_of(allowance.id, now)
   totals.nx = now
+  update_credits(now)
 end
-update_credits(now)
 return reply(now, 'ok', decimal(totals.av), decimal(allowance.version))
 `,
   (reply) => {
