@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { accountNotFound } from './errors.ts';
-import { accountId, component, flag, integerInQuery, object, usd } from './schema.ts';
+import { accountNotFound, ConflictError } from './errors.ts';
+import { accountId, at, component, flag, integerInQuery, limit, object, usd } from './schema.ts';
 import { inJson } from './in-json.ts';
 import type { AdministeredRouter } from './options.ts';
 
@@ -11,8 +11,9 @@ const account = component(
   'An account and its money: granted is the sum of balance, held, spent and expired.',
   v.object({
     id: v.string(),
-    /** Available to new requests. */
     balance: usd,
+    /** The balance can be spent down to minus this. */
+    credit_limit: usd,
     held: usd,
     spent: usd,
     granted: usd,
@@ -103,6 +104,66 @@ export const accountEndpoints: readonly Endpoint[] = [
         after: { frozen: answer.frozen },
         repeated: before.frozen === frozen,
       };
+    },
+  }),
+  endpoint({
+    operation: 'setCreditLimit',
+    method: 'POST',
+    path: '/accounts/{account}/credit-limit',
+    summary: 'Set how much an account may owe',
+    params,
+    query: nothing,
+    body: component(
+      'CreditLimit',
+      'The balance can be spent down to minus this amount; 0.00 for an account that pays in advance.',
+      object({ credit_limit: limit }),
+    ),
+    answer: account,
+    errorStatuses: [404],
+    change: { action: 'accounts.credit_limit', repeat: 'the same answer: the account has this limit.' },
+    async run({ params: { account: id }, body: { credit_limit: creditLimit } }, router) {
+      const before = await getAccountAnswer(router, id);
+      const { creditLimit: set, previous } = await router.credits.setCreditLimit(id, creditLimit);
+      return {
+        answer: await getAccountAnswer(router, id),
+        before: { credit_limit: before.credit_limit },
+        after: { credit_limit: set },
+        repeated: previous === set,
+      };
+    },
+  }),
+  endpoint({
+    operation: 'deleteAccount',
+    method: 'DELETE',
+    path: '/accounts/{account}',
+    summary:
+      'Delete an account: its keys, names, usage and journal. Its sums stay, under an id that says nothing of it',
+    params,
+    query: nothing,
+    body: nothing,
+    answer: component(
+      'DeletedAccount',
+      'The sums of a deleted account: granted is the sum of balance, spent and expired.',
+      v.object({
+        id: v.string(),
+        deleted_at: at,
+        balance: usd,
+        spent: usd,
+        granted: usd,
+        expired: usd,
+        written_off: usd,
+        durable: v.optional(v.boolean()),
+      }),
+    ),
+    errorStatuses: [404, 409],
+    change: { action: 'accounts.delete', repeat: '404 account_not_found: the account is deleted.' },
+    async run({ params: { account: id } }, { accounts }) {
+      const deleted = await accounts.delete(id).catch((error: unknown) => {
+        if (!(error instanceof Error) || error.name !== 'AccountBusyError') throw error;
+        throw new ConflictError('requests_running', `${error.message}.`);
+      });
+      if (!deleted) throw accountNotFound(id);
+      return { answer: inJson(deleted) };
     },
   }),
 ];

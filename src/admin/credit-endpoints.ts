@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import type { CreditsChange } from '../ledger/operations/credits.ts';
 import type { CreditsEntry } from '../ledger/operations/journal-entries.ts';
 import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
-import { ConflictError, accountNotFound } from './errors.ts';
+import { ConflictError, accountNotFound, NotFoundError } from './errors.ts';
 import {
   accountId,
   amount,
@@ -11,6 +11,7 @@ import {
   component,
   delta,
   described,
+  flag,
   integer,
   integerInQuery,
   object,
@@ -38,28 +39,29 @@ const newGrant = component(
 
 const newAdjustment = component(
   'NewAdjustment',
-  'A correction of a balance, up or down. The balance can not go below 0.',
-  object({ id: v.optional(paymentId), delta, reason: textOf(1, 500) }),
+  'A correction of a balance, up or down. The balance can not go below 0, or below what the credit limit allows, except with force: true, which freezes the account.',
+  object({ id: v.optional(paymentId), delta, reason: textOf(1, 500), force: v.optional(flag()) }),
 );
+
+export const creditsChangeFields = {
+  account: v.string(),
+  available: described('the balance after the change, in USD as a decimal string', v.string()),
+  duplicate: v.boolean(),
+  durable: v.optional(
+    described(
+      'whether it is on disk, or on the configured number of replicas: send the request again while it is false',
+      v.boolean(),
+    ),
+  ),
+};
 
 const creditsChange = component(
   'CreditsChange',
   'A grant or an adjustment of the account. duplicate: true means that an earlier request made it.',
-  v.object({
-    id: v.string(),
-    account: v.string(),
-    available: described('what the account can spend now, in USD as a decimal string', v.string()),
-    duplicate: v.boolean(),
-    durable: v.optional(
-      described(
-        'whether it is on disk, or on the configured number of replicas: send the request again while it is false',
-        v.boolean(),
-      ),
-    ),
-  }),
+  v.object({ id: v.string(), ...creditsChangeFields }),
 );
 
-const journalEntry = component(
+export const journalEntry = component(
   'JournalEntry',
   'A change of a balance.',
   v.object({
@@ -157,7 +159,12 @@ export const creditsEndpoints: readonly Endpoint[] = [
     change: { action: 'adjustments.create', repeat: REPEAT },
     async run({ params: { account }, body, idempotencyKey }, { credits }) {
       const changeId = resolveChangeId(body.id, idempotencyKey);
-      const change = credits.adjust(account, body.delta, { id: changeId.id, reason: body.reason });
+      const { delta: amountChange, reason, force } = body;
+      const change = credits.adjust(account, amountChange, {
+        id: changeId.id,
+        reason,
+        ...(force !== undefined && { force }),
+      });
       return await changeResult(change, account, changeId);
     },
   }),
@@ -196,7 +203,7 @@ async function changeResult(
 }
 
 /** Compares names, not classes: bundlers duplicate a class for a second entry point. */
-function toConflictError(error: unknown, account: string, isDerived: boolean): unknown {
+export function toConflictError(error: unknown, account: string, isDerived: boolean): unknown {
   if (!(error instanceof Error) || error.name !== 'CreditsConflictError') return error;
   const { message } = error;
   switch (Reflect.get(error, 'code')) {
@@ -215,11 +222,21 @@ function toConflictError(error: unknown, account: string, isDerived: boolean): u
       return new ConflictError('balance_too_large', `${message}.`);
     case 'too_many_lots':
       return new ConflictError('too_many_grants', `${message}.`);
+    case 'no_allowance':
+      return new NotFoundError('allowance_not_found', `${message}.`);
+    case 'too_many_allowances':
+      return new ConflictError('too_many_allowances', `${message}.`);
+    case 'ended':
+      return new ConflictError('allowance_ended', `${message}.`, 'until');
+    case 'not_settled':
+      return new ConflictError('not_settled', `${message}.`);
+    case 'more_than_charged':
+      return new ConflictError('more_than_charged', `${message}.`, 'amount');
     default:
       return error;
   }
 }
 
-function entryAnswer({ usage, ...entry }: CreditsEntry): v.InferOutput<typeof journalEntry> {
+export function entryAnswer({ usage, ...entry }: CreditsEntry): v.InferOutput<typeof journalEntry> {
   return { ...inJson(entry), ...(usage && { usage: inJson(usage) }) };
 }

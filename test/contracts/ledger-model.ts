@@ -624,6 +624,7 @@ export class LedgerModel {
         .toSorted((a, b) => (a.key < b.key ? -1 : 1)),
       compacted: {
         seq: account.compactedSeq,
+        at: Math.max(0, ...compacted.map((line) => line.at)),
         granted: total(amounts(compacted, 'ga')),
         spent: total(amounts(compacted, 'sloer')),
         expired: total(amounts(compacted, 'x')),

@@ -387,6 +387,8 @@ export interface AccountState extends Balance {
   /** Totals of the journal lines that `compact` removed. */
   readonly compacted: {
     readonly seq: bigint;
+    /** The latest time of these lines, in ms; 0 if there are none. */
+    readonly at: number;
     readonly granted: NanoDollars;
     readonly spent: NanoDollars;
     readonly expired: NanoDollars;

@@ -36,7 +36,7 @@ export class MemoryAccount implements AccountRows {
   /** "day key model" -> row. */
   readonly #usage = new Map<string, Mutable<UsageRow>>();
   #usageCompacted = 0n;
-  readonly #compacted = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
+  readonly #compacted = { seq: 0n, at: 0, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
 
   request(id: string): RequestRow | undefined {
     return this.#requests.get(id)?.row;
@@ -145,6 +145,7 @@ export class MemoryAccount implements AccountRows {
     const sums = this.#compacted;
     for (const line of this.#journal.splice(0, this.#linesUpTo(seq))) {
       sums.seq = line.seq;
+      sums.at = Math.max(sums.at, line.at);
       if (line.type === 'g' || line.type === 'a') sums.granted += line.amount;
       else if (line.type === 'x') sums.expired += line.amount;
       else sums.spent += line.amount;

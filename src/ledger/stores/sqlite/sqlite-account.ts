@@ -14,7 +14,7 @@ import { foundKey, keyState } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 import { SqliteAllowances } from './sqlite-allowances.ts';
-import { type Columns, integer, text, valuesOf } from './sqlite-columns.ts';
+import { type Columns, integer, number, text, valuesOf } from './sqlite-columns.ts';
 import { deleteRows, runningRequests } from './sqlite-deletion.ts';
 import {
   TOTALS,
@@ -252,6 +252,7 @@ export class SqliteAccount implements AccountRows {
     if (!sums || sums['seq'] === null) return false;
     this.#sql(ADD_COMPACTED).run(
       integer(sums, 'seq'),
+      integer(sums, 'at'),
       integer(sums, 'granted'),
       integer(sums, 'spent'),
       integer(sums, 'expired'),
@@ -278,6 +279,7 @@ export class SqliteAccount implements AccountRows {
       keys: this.keys().map((key) => keyState(account, key)),
       compacted: {
         seq: integer(compacted, 'compacted_seq'),
+        at: number(compacted, 'compacted_at'),
         granted: integer(compacted, 'compacted_granted'),
         spent: integer(compacted, 'compacted_spent'),
         expired: integer(compacted, 'compacted_expired'),
@@ -405,6 +407,7 @@ const DELETE_LINES = 'DELETE FROM journal WHERE account = ? AND seq <= ?';
 const COMPACTED_LINES = `
   SELECT
     max(seq) AS seq,
+    max(at) AS at,
     sum(CASE WHEN type IN ('g', 'a') THEN amount ELSE 0 END) AS granted,
     sum(CASE WHEN type IN ('g', 'a', 'x') THEN 0 ELSE amount END) AS spent,
     sum(CASE WHEN type = 'x' THEN amount ELSE 0 END) AS expired,
@@ -412,7 +415,7 @@ const COMPACTED_LINES = `
   FROM journal WHERE account = ? AND seq <= ?`;
 const ADD_COMPACTED = `
   UPDATE accounts SET
-    compacted_seq = ?, compacted_granted = compacted_granted + ?, compacted_spent = compacted_spent + ?,
+    compacted_seq = ?, compacted_at = max(compacted_at, ?), compacted_granted = compacted_granted + ?, compacted_spent = compacted_spent + ?,
     compacted_expired = compacted_expired + ?, compacted_written_off = compacted_written_off + ?
   WHERE id = ?`;
 

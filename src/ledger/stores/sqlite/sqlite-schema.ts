@@ -48,6 +48,7 @@ CREATE TABLE accounts (
   free_low_water     INTEGER NOT NULL DEFAULT 0,
   next_expiry        INTEGER,
   compacted_seq      INTEGER NOT NULL DEFAULT 0,
+  compacted_at       INTEGER NOT NULL DEFAULT 0,
   compacted_granted  INTEGER NOT NULL DEFAULT 0,
   compacted_spent    INTEGER NOT NULL DEFAULT 0,
   compacted_expired  INTEGER NOT NULL DEFAULT 0,

@@ -41,6 +41,7 @@ return {redis.call('HGETALL', TOTALS), redis.call('HGETALL', REQUESTS), redis.ca
       keys: keyIds(keys).map((key) => keyState(account, keys, key)),
       compacted: {
         seq: amount('jq'),
+        at: Number(totals.get('jt') ?? 0),
         granted: amount('jg'),
         spent: amount('js'),
         expired: amount('jx'),
