@@ -35,8 +35,8 @@ const accountPage = component(
 
 const accountChange = component(
   'AccountChange',
-  'frozen: true rejects new completions of the account; running ones continue and are charged.',
-  object({ frozen: flag() }),
+  'frozen: true rejects new completions of the account; running ones continue and are charged. credit_limit is how much it may owe: the balance can be spent down to minus this amount.',
+  object({ frozen: v.optional(flag()), credit_limit: v.optional(limit) }),
 );
 
 const params = object({ account: accountId });
@@ -83,7 +83,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     operation: 'updateAccount',
     method: 'PATCH',
     path: '/accounts/{account}',
-    summary: 'Freeze or unfreeze an account',
+    summary: 'Freeze or unfreeze an account, or set how much it may owe',
     params,
     query: nothing,
     body: accountChange,
@@ -91,44 +91,18 @@ export const accountEndpoints: readonly Endpoint[] = [
     errorStatuses: [404],
     change: {
       action: 'accounts.update',
-      repeat: 'the same answer: the account is frozen or not, as the request says.',
+      repeat: 'the same answer: the account is as the request says.',
     },
-    async run({ params: { account: id }, body: { frozen } }, router) {
+    async run({ params: { account: id }, body: { frozen, credit_limit: creditLimit } }, router) {
       const before = await getAccountAnswer(router, id);
-      const known = await (frozen ? router.accounts.freeze(id) : router.accounts.unfreeze(id));
-      if (!known) throw accountNotFound(id);
+      if (creditLimit !== undefined) await router.credits.setCreditLimit(id, creditLimit);
+      if (frozen !== undefined) await (frozen ? router.accounts.freeze(id) : router.accounts.unfreeze(id));
       const answer = await getAccountAnswer(router, id);
       return {
         answer,
-        before: { frozen: before.frozen },
-        after: { frozen: answer.frozen },
-        repeated: before.frozen === frozen,
-      };
-    },
-  }),
-  endpoint({
-    operation: 'setCreditLimit',
-    method: 'POST',
-    path: '/accounts/{account}/credit-limit',
-    summary: 'Set how much an account may owe',
-    params,
-    query: nothing,
-    body: component(
-      'CreditLimit',
-      'The balance can be spent down to minus this amount; 0.00 for an account that pays in advance.',
-      object({ credit_limit: limit }),
-    ),
-    answer: account,
-    errorStatuses: [404],
-    change: { action: 'accounts.credit_limit', repeat: 'the same answer: the account has this limit.' },
-    async run({ params: { account: id }, body: { credit_limit: creditLimit } }, router) {
-      const before = await getAccountAnswer(router, id);
-      const { creditLimit: set, previous } = await router.credits.setCreditLimit(id, creditLimit);
-      return {
-        answer: await getAccountAnswer(router, id),
-        before: { credit_limit: before.credit_limit },
-        after: { credit_limit: set },
-        repeated: previous === set,
+        before: changeable(before),
+        after: changeable(answer),
+        repeated: before.frozen === answer.frozen && before.credit_limit === answer.credit_limit,
       };
     },
   }),
@@ -175,4 +149,11 @@ async function getAccountAnswer(
   const found = await router.accounts.get(id);
   if (!found) throw accountNotFound(id);
   return inJson(found);
+}
+
+function changeable({
+  frozen,
+  credit_limit,
+}: v.InferOutput<typeof account>): v.InferOutput<typeof accountChange> {
+  return { frozen, credit_limit };
 }

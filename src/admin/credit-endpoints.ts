@@ -2,19 +2,23 @@ import * as v from 'valibot';
 
 import type { CreditsChange } from '../ledger/operations/credits.ts';
 import type { CreditsEntry } from '../ledger/operations/journal-entries.ts';
+import { type Statement, statementCsv } from '../ledger/operations/statement.ts';
 import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
 import { ConflictError, accountNotFound, NotFoundError } from './errors.ts';
 import {
   accountId,
   amount,
   at,
+  balanceAfter,
   component,
   delta,
-  described,
+  durable,
   flag,
   integer,
   integerInQuery,
+  month,
   object,
+  oneOf,
   paymentId,
   recreate,
   textOf,
@@ -43,25 +47,19 @@ const newAdjustment = component(
   object({ id: v.optional(paymentId), delta, reason: textOf(1, 500), force: v.optional(flag()) }),
 );
 
-export const creditsChangeFields = {
-  account: v.string(),
-  available: described('the balance after the change, in USD as a decimal string', v.string()),
-  duplicate: v.boolean(),
-  durable: v.optional(
-    described(
-      'whether it is on disk, or on the configured number of replicas: send the request again while it is false',
-      v.boolean(),
-    ),
-  ),
-};
-
 const creditsChange = component(
   'CreditsChange',
   'A grant or an adjustment of the account. duplicate: true means that an earlier request made it.',
-  v.object({ id: v.string(), ...creditsChangeFields }),
+  v.object({
+    id: v.string(),
+    account: v.string(),
+    available: balanceAfter,
+    duplicate: v.boolean(),
+    durable: v.optional(durable),
+  }),
 );
 
-export const journalEntry = component(
+const journalEntry = component(
   'JournalEntry',
   'A change of a balance.',
   v.object({
@@ -113,6 +111,29 @@ const journal = component(
   'Journal',
   'Entries, oldest first. next_after is the position to continue after, null on the last page.',
   v.object({ object: v.literal('list'), data: v.array(journalEntry), next_after: v.nullable(whole) }),
+);
+
+const statement = component(
+  'Statement',
+  'A month of an account: closing = opening + granted + adjusted - expired - charged + refunded.',
+  v.object({
+    account: v.string(),
+    month: v.string(),
+    from: at,
+    to: at,
+    opening: usd,
+    granted: usd,
+    adjusted: usd,
+    expired: usd,
+    charged: usd,
+    refunded: usd,
+    closing: usd,
+    written_off: usd,
+    charges: v.array(
+      v.object({ model: v.string(), key: v.string(), requests: whole, charged: usd, refunded: usd }),
+    ),
+    credits: v.array(journalEntry),
+  }),
 );
 
 const params = object({ account: accountId });
@@ -188,6 +209,26 @@ export const creditsEndpoints: readonly Endpoint[] = [
       return { answer: { ...list(entries.map(entryAnswer)), next_after: next ?? null } };
     },
   }),
+  endpoint({
+    operation: 'getStatement',
+    method: 'GET',
+    path: '/accounts/{account}/statements/{month}',
+    summary: 'Get the statement of a month, as JSON or CSV',
+    params: object({ account: accountId, month }),
+    query: object({ format: v.optional(oneOf(['json', 'csv'])) }),
+    body: nothing,
+    answer: statement,
+    hasCsv: true,
+    errorStatuses: [404, 409],
+    async run({ params: { account: id, month: name }, query: { format } }, { credits }) {
+      const found = await credits.statement(id, name).catch((error: unknown) => {
+        if (!(error instanceof Error) || error.name !== 'StatementCompactedError') throw error;
+        throw new ConflictError('journal_compacted', `${error.message}.`, 'month');
+      });
+      if (!found) throw accountNotFound(id);
+      return { answer: statementAnswer(found), ...(format === 'csv' && { csv: statementCsv(found) }) };
+    },
+  }),
 ];
 
 /** @throws {ConflictError} naming why the change was rejected; {NotFoundError} if there is no such account */
@@ -237,6 +278,10 @@ export function toConflictError(error: unknown, account: string, isDerived: bool
   }
 }
 
-export function entryAnswer({ usage, ...entry }: CreditsEntry): v.InferOutput<typeof journalEntry> {
+function statementAnswer({ credits, charges, ...sums }: Statement): v.InferOutput<typeof statement> {
+  return { ...inJson(sums), charges: [...charges], credits: credits.map(entryAnswer) };
+}
+
+function entryAnswer({ usage, ...entry }: CreditsEntry): v.InferOutput<typeof journalEntry> {
   return { ...inJson(entry), ...(usage && { usage: inJson(usage) }) };
 }

@@ -1,10 +1,9 @@
 import * as v from 'valibot';
 
 import { ALLOWANCE_PERIODS, ROLLOVERS } from '../ledger/contract/allowances.ts';
-import { type Statement, statementCsv } from '../ledger/operations/statement.ts';
-import { creditsChangeFields, journalEntry, entryAnswer, toConflictError } from './credit-endpoints.ts';
+import { toConflictError } from './credit-endpoints.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { accountNotFound, ConflictError, NotFoundError } from './errors.ts';
+import { accountNotFound, NotFoundError } from './errors.ts';
 import { inJson } from './in-json.ts';
 import type { AdministeredRouter } from './options.ts';
 import {
@@ -12,10 +11,11 @@ import {
   allowanceId,
   amount,
   at,
+  balanceAfter,
   component,
   described,
+  durable,
   integer,
-  month,
   object,
   oneOf,
   recreate,
@@ -26,7 +26,7 @@ import {
   whole,
 } from './schema.ts';
 
-/** Allowances, refunds and statements. */
+/** Allowances and refunds. */
 
 const newAllowance = component(
   'NewAllowance',
@@ -76,29 +76,13 @@ const newRefund = component(
 const refund = component(
   'Refund',
   'A refund of one request. duplicate: true means that an earlier request made it.',
-  v.object({ request_id: v.string(), amount: usd, ...creditsChangeFields }),
-);
-
-const statement = component(
-  'Statement',
-  'A month of an account: closing = opening + granted + adjusted - expired - charged + refunded.',
   v.object({
+    request_id: v.string(),
+    amount: usd,
     account: v.string(),
-    month: v.string(),
-    from: at,
-    to: at,
-    opening: usd,
-    granted: usd,
-    adjusted: usd,
-    expired: usd,
-    charged: usd,
-    refunded: usd,
-    closing: usd,
-    written_off: usd,
-    charges: v.array(
-      v.object({ model: v.string(), key: v.string(), requests: whole, charged: usd, refunded: usd }),
-    ),
-    credits: v.array(journalEntry),
+    available: balanceAfter,
+    duplicate: v.boolean(),
+    durable: v.optional(durable),
   }),
 );
 
@@ -167,7 +151,13 @@ export const planEndpoints: readonly Endpoint[] = [
     answer: component(
       'AllowanceEnd',
       'An allowance that has ended, or will with its period.',
-      v.object({ id: v.string(), ...creditsChangeFields }),
+      v.object({
+        id: v.string(),
+        account: v.string(),
+        available: balanceAfter,
+        duplicate: v.boolean(),
+        durable: v.optional(durable),
+      }),
     ),
     errorStatuses: [404],
     change: { action: 'allowances.end', repeat: 'the same answer: the allowance has ended.' },
@@ -201,31 +191,7 @@ export const planEndpoints: readonly Endpoint[] = [
       return { answer: { request_id: request, ...made }, target: request, repeated: made.duplicate };
     },
   }),
-  endpoint({
-    operation: 'getStatement',
-    method: 'GET',
-    path: '/accounts/{account}/statements/{month}',
-    summary: 'Get the statement of a month, as JSON or CSV',
-    params: object({ account: accountId, month }),
-    query: object({ format: v.optional(oneOf(['json', 'csv'])) }),
-    body: nothing,
-    answer: statement,
-    hasCsv: true,
-    errorStatuses: [404, 409],
-    async run({ params: { account: id, month: name }, query: { format } }, { credits }) {
-      const found = await credits.statement(id, name).catch((error: unknown) => {
-        if (!(error instanceof Error) || error.name !== 'StatementCompactedError') throw error;
-        throw new ConflictError('journal_compacted', `${error.message}.`, 'month');
-      });
-      if (!found) throw accountNotFound(id);
-      return { answer: statementAnswer(found), ...(format === 'csv' && { csv: statementCsv(found) }) };
-    },
-  }),
 ];
-
-function statementAnswer({ credits, charges, ...sums }: Statement): v.InferOutput<typeof statement> {
-  return { ...inJson(sums), charges: [...charges], credits: credits.map(entryAnswer) };
-}
 
 async function findAllowance(
   { credits }: AdministeredRouter,

@@ -144,6 +144,16 @@ export const usd: Schema<string> = described('USD, as a decimal string', v.strin
   examples: ['25.00'],
 });
 
+/** Of an answer to a change of credits. */
+export const balanceAfter: Schema<string> = described(
+  'the balance after the change, in USD as a decimal string',
+  v.string(),
+);
+export const durable: Schema<boolean> = described(
+  'whether it is on disk, or on the configured number of replicas: send the request again while it is false',
+  v.boolean(),
+);
+
 /** A time in a request. */
 export const time: Schema<string> = described(
   TIME_WANTED,

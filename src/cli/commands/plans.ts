@@ -100,12 +100,12 @@ export const allowancesCommand: StoreCommand = {
 };
 
 export const endAllowanceCommand: StoreCommand = {
-  name: 'credits end-allowance',
+  name: 'credits end',
   summary: 'End an allowance at the end of its period, or now',
   store: 'exists',
   positionals: 'ACCOUNT ID',
   options: { now: { help: 'end it now: its unused rest expires' } },
-  examples: ['credits end-allowance acme pro', 'credits end-allowance acme pro --now'],
+  examples: ['credits end acme pro', 'credits end acme pro --now'],
   async run({ positionals: [account = '', id = ''], options: { now }, store, print }) {
     const at = now === undefined ? 'period_end' : 'now';
     const ended = await createCredits(store).endAllowance(account, id, { at });
@@ -200,12 +200,12 @@ export const statementCommand: StoreCommand = {
 };
 
 export const deleteAccountCommand: StoreCommand = {
-  name: 'accounts delete',
+  name: 'delete',
   summary: 'Delete an account; its sums stay, under an id that says nothing of it',
   store: 'exists',
   positionals: 'ACCOUNT',
   options: {},
-  examples: ['accounts delete acme'],
+  examples: ['delete acme'],
   async run({ positionals: [account = ''], store, print }) {
     const deleted = await createAccounts(store)
       .delete(account)

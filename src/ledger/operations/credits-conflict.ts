@@ -1,7 +1,17 @@
 /** An account refused a change of its credits; `code` is stable and says why. */
 export class CreditsConflictError extends Error {
   override readonly name = 'CreditsConflictError';
-  readonly code: keyof typeof REASONS;
+  readonly code:
+    | 'conflict'
+    | 'too_big'
+    | 'too_many_lots'
+    | 'too_many_allowances'
+    | 'below_floor'
+    | 'ended'
+    | 'no_allowance'
+    | 'not_settled'
+    | 'more_than_charged'
+    | 'no_account';
 
   constructor(code: CreditsConflictError['code'], account: string, id: string) {
     super(`${id} was not applied to account ${account}: ${REASONS[code]}`);
@@ -9,7 +19,7 @@ export class CreditsConflictError extends Error {
   }
 }
 
-const REASONS = {
+const REASONS: Record<CreditsConflictError['code'], string> = {
   conflict: 'the id was used before with other parameters',
   too_big: 'the balance would exceed the largest supported amount',
   too_many_lots: 'the account has the maximum number of unused grants',
@@ -20,4 +30,4 @@ const REASONS = {
   not_settled: 'the request is not settled yet; if its gateway died, it can be refunded 24 hours after it',
   more_than_charged: 'that is more than the request was charged',
   no_account: 'there is no such account',
-} as const;
+};

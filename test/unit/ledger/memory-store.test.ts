@@ -26,6 +26,7 @@ describe('MemoryStore', () => {
     const state = await store.snapshot('acme');
     expect(state?.compacted).toEqual({
       seq: 5001n,
+      at: NOW,
       granted: 60_000n,
       spent: 5000n,
       expired: 0n,
