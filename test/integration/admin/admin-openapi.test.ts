@@ -260,6 +260,7 @@ describe('the description of the admin API', () => {
     const right = {
       id: 'acme',
       balance: usd,
+      credit_limit: usd,
       held: usd,
       spent: usd,
       granted: usd,
