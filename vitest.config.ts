@@ -111,7 +111,7 @@ export default defineConfig({
         test: {
           name: 'ecosystem',
           include: [
-            'test/e2e/{clients,coding-tools,frameworks,languages,observability,packaging,runtimes}/*.test.ts',
+            'test/e2e/{clients,coding-tools,frameworks,languages,observability,opencode,packaging,runtimes}/*.test.ts',
           ],
           pool: 'forks',
           maxWorkers: CORES,

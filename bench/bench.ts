@@ -80,7 +80,7 @@ try {
     rounds: isQuick ? 1 : 5,
     seconds: isQuick ? 0.5 : 1,
     leadSeconds: isQuick ? 0.1 : 0.5,
-    warmSeconds: isQuick ? 0.5 : 2.5,
+    warmSeconds: isQuick ? 0.3 : 3,
     isQuick,
   };
   const figures: Figure[] = [];

@@ -3,7 +3,7 @@ import { ALL_STORES, MEMORY, routers, usesRedis } from './ours.ts';
 import { tlsPeers } from './peers.ts';
 import type { Requests } from './processes/load.ts';
 import type { Proxy } from './proxy.ts';
-import { type Bench, interleave } from './rounds.ts';
+import { type Bench, interleave, takeTurns, withProxies } from './rounds.ts';
 
 const FLOORS = ['http-proxy-middleware', 'http-proxy-middleware, Redis'];
 const EXPRESS = ['router, memory, in Express', 'http-proxy-middleware in Express'];
@@ -14,26 +14,31 @@ const MB = 1024 * KB;
 const ALLOCATION_SECONDS = 0.3;
 
 /** JSON completions: processor time a request with the core full, by the body's size, and the time added with it mostly idle. */
-export async function measureRequests(bench: Bench): Promise<readonly Figure[]> {
-  const { peers } = bench;
-  const small = ['bare', ...ALL_STORES, ...FLOORS, ...EXPRESS, ...peers];
-  const large = ['bare', ...MEMORY, ...routers('Redis'), 'http-proxy-middleware', ...peers];
-  const fewer = { ...bench, rounds: Math.min(bench.rounds, 3) };
-  return [
-    ...toFigures(await interleave(bench, small, saturate(bench, KB), allocation(bench)), rowsOf('1 KB')),
-    ...toFigures(await interleave(fewer, large, saturate(bench, 32 * KB)), rowsOf('32 KB')),
-    ...toFigures(await interleave(fewer, large, saturate(bench, MB), block(bench)), rowsOf('1 MB')),
-    ...toFigures(
-      await interleave(bench, ['bare', ...ALL_STORES, ...FLOORS], (proxy, seconds) =>
-        calm(bench, proxy, seconds),
-      ),
-      [
-        { key: 'p50', what: '1 KB, 300 a second, time added, p50', unit: 'ms', compare: 'over' },
-        { key: 'failed', what: '1 KB, 300 a second, failed', unit: '', compare: 'none', unlessZero: true },
-      ],
-    ),
-  ];
+export function measureRequests(bench: Bench): Promise<readonly Figure[]> {
+  const small = ['bare', ...ALL_STORES, ...FLOORS, ...EXPRESS, ...bench.peers];
+  const large = new Set(['bare', ...MEMORY, ...routers('Redis'), 'http-proxy-middleware', ...bench.peers]);
+  const calmOnes = new Set(['bare', ...ALL_STORES, ...FLOORS]);
+  return withProxies(bench, small, async (all) => {
+    const larger = all.filter(({ name }) => large.has(name));
+    const fewer = { ...bench, rounds: Math.min(bench.rounds, 3) };
+    const ofOneKb = await takeTurns(bench, all, saturate(bench, KB), allocation(bench));
+    const of32Kb = await takeTurns(fewer, larger, saturate(bench, 32 * KB));
+    const ofOneMb = await takeTurns(fewer, larger, saturate(bench, MB), block(bench));
+    const calmly = all.filter(({ name }) => calmOnes.has(name));
+    const added = await takeTurns(bench, calmly, (proxy, seconds) => calm(bench, proxy, seconds));
+    return [
+      ...toFigures(ofOneKb, rowsOf('1 KB')),
+      ...toFigures(of32Kb, rowsOf('32 KB')),
+      ...toFigures(ofOneMb, rowsOf('1 MB')),
+      ...toFigures(added, CALM),
+    ];
+  });
 }
+
+const CALM: readonly Row[] = [
+  { key: 'p50', what: '1 KB, 300 a second, time added, p50', unit: 'ms', compare: 'over' },
+  { key: 'failed', what: '1 KB, 300 a second, failed', unit: '', compare: 'none', unlessZero: true },
+];
 
 /** The same 1 KB with a provider that is reached by TLS, over connections that stand already. */
 export async function measureTls(bench: Bench): Promise<readonly Figure[]> {

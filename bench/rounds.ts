@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Child } from './child.ts';
 import { addressOf, type Round } from './figures.ts';
+import type { Chunks, Requests } from './processes/load.ts';
 import { startProxy } from './proxies.ts';
 import type { Proxy, Context } from './proxy.ts';
 
@@ -18,7 +19,7 @@ export interface Bench {
   readonly seconds: number;
   /** A run before each round that doesn't count: a process that has waited for others has lost its place in the caches. 0 for none. */
   readonly leadSeconds: number;
-  /** A run before the first round of a proxy that doesn't count: its first requests are slow. */
+  /** A run before the first round of a proxy that doesn't count: its first requests are slow. Node's get several of a third of it. */
   readonly warmSeconds: number;
   readonly isQuick: boolean;
 }
@@ -84,10 +85,36 @@ export function interleave(
 
 /** Requests and streams at full speed, whatever is measured then: a process that serves for days has all of its code compiled. */
 async function compile({ load, warmSeconds }: Bench, proxy: Proxy): Promise<void> {
-  const target = { ...addressOf(proxy), bytes: 1024 };
-  await load.ask('closed', { ...target, model: 'json-1200', connections: 64, seconds: warmSeconds });
-  await load.ask('streams', { ...target, model: 'stream-200-0', streams: 32, seconds: warmSeconds / 2 });
+  const target = { ...addressOf(proxy), bytes: 1024, seconds: warmSeconds / 3 };
+  await untilSteady(proxy, async () => {
+    const { answered } = await load.ask<Requests>('closed', {
+      ...target,
+      model: 'json-1200',
+      connections: 64,
+    });
+    return answered;
+  });
+  await untilSteady(proxy, async () => {
+    const { chunks } = await load.ask<Chunks>('streams', { ...target, model: 'stream-200-0', streams: 32 });
+    return chunks;
+  });
 }
+
+/** Repeats a run until two in a row cost no less than the cheapest one before them, 15 times at most. */
+async function untilSteady(proxy: Proxy, run: () => Promise<number>): Promise<void> {
+  let cheapest = Infinity;
+  let steady = 0;
+  for (let runs = 0; steady < 2 && runs < 15; runs++) {
+    const before = await proxy.cpuUs();
+    const done = await run();
+    const cost = ((await proxy.cpuUs()) - before) / done;
+    steady = cost > cheapest * STEADY ? steady + 1 : 0;
+    cheapest = Math.min(cheapest, cost);
+  }
+}
+
+/** A run that costs less than this share of all before it shows that code was still being compiled. */
+const STEADY = 0.97;
 
 /** Waits, for 8 seconds at most, until a foreign process has done its remaining work: it would run in another's round. */
 async function idle(proxy: Proxy): Promise<void> {

@@ -7,7 +7,7 @@ import { buildContracts } from './contracts.ts';
 
 execFileSync(process.execPath, ['scripts/page.ts'], { stdio: 'inherit' });
 
-// Beside dist/, because the maps name their sources from where they were written.
+// On the file system of dist/, so that it can be renamed.
 const built = mkdtempSync('.dist-');
 chmodSync(built, 0o755);
 // By its file: on Windows the command's name is that of a script for a shell.

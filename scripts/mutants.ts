@@ -25,6 +25,8 @@ const SUITE_MS = 180_000;
 const SUITE: Readonly<Record<Kind, readonly string[]>> = {
   redis: [
     'integration/redis/redis-store',
+    'integration/redis/redis-functions',
+    'integration/redis/redis-link-lua',
     'integration/redis/redis-records',
     'integration/redis/redis-usage',
     'integration/redis/redis-sweep',

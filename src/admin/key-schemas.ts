@@ -28,7 +28,7 @@ import {
   oneOf,
   recreate,
   type Schema,
-  text,
+  matching,
   textOf,
   time,
   unlessArray,
@@ -68,9 +68,9 @@ const markup = component(
   object(
     {
       factor: v.exactOptional(
-        text('a decimal string as "1.2", with at most 6 decimals', /^\d{1,4}(\.\d{1,6})?$/),
+        matching('a decimal string as "1.2", with at most 6 decimals', /^\d{1,4}(\.\d{1,6})?$/),
       ),
-      fee: v.exactOptional(text('a decimal string of USD as "0.001"', /^\d{1,4}(\.\d{1,9})?$/)),
+      fee: v.exactOptional(matching('a decimal string of USD as "0.001"', /^\d{1,4}(\.\d{1,9})?$/)),
     },
     MARKUP_WANTED,
   ),
@@ -92,7 +92,7 @@ const metadata = described(
 const modelPatterns = described(
   MODELS_WANTED,
   v.pipe(
-    v.array(text(MODEL_WANTED, MODEL_PATTERN), MODELS_WANTED),
+    v.array(matching(MODEL_WANTED, MODEL_PATTERN), MODELS_WANTED),
     v.minLength(1, MODELS_WANTED),
     v.maxLength(MAX_MODEL_PATTERNS, MODELS_WANTED),
   ),

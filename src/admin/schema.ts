@@ -52,7 +52,7 @@ export function unlessArray(wanted: string): Schema {
   return v.custom((value) => !Array.isArray(value), wanted);
 }
 
-export function text(wanted: string, pattern: RegExp): Schema<string> {
+export function matching(wanted: string, pattern: RegExp): Schema<string> {
   return described(wanted, v.pipe(v.string(wanted), v.regex(pattern, wanted)));
 }
 
@@ -103,18 +103,24 @@ export function listInQuery<const Value extends string>(values: readonly Value[]
   return described(wanted, schema);
 }
 
-export const accountId: Schema<string> = text('1 to 64 characters A-Z a-z 0-9 _ -', /^[A-Za-z0-9_-]{1,64}$/);
-export const keyId: Schema<string> = text('1 to 64 characters A-Z a-z 0-9 _ -', /^[A-Za-z0-9_-]{1,64}$/);
-export const allowanceId: Schema<string> = text(
+export const accountId: Schema<string> = matching(
+  '1 to 64 characters A-Z a-z 0-9 _ -',
+  /^[A-Za-z0-9_-]{1,64}$/,
+);
+export const keyId: Schema<string> = matching('1 to 64 characters A-Z a-z 0-9 _ -', /^[A-Za-z0-9_-]{1,64}$/);
+export const allowanceId: Schema<string> = matching(
   '1 to 64 characters A-Z a-z 0-9 . _ -',
   /^[A-Za-z0-9._-]{1,64}$/,
 );
 /** The `x-request-id` of an answer. */
-export const requestId: Schema<string> = text('the ID of a request, as its x-request-id', /^[0-9a-z]{19}$/);
+export const requestId: Schema<string> = matching(
+  'the ID of a request, as its x-request-id',
+  /^[0-9a-z]{19}$/,
+);
 /** A calendar month, UTC. */
-export const month: Schema<string> = text('a month such as "2026-11"', /^\d{4}-(0[1-9]|1[0-2])$/);
+export const month: Schema<string> = matching('a month such as "2026-11"', /^\d{4}-(0[1-9]|1[0-2])$/);
 /** The id of a grant or adjustment. */
-export const paymentId: Schema<string> = text(
+export const paymentId: Schema<string> = matching(
   '1 to 128 printable ASCII characters without spaces',
   /^[\u0021-\u007e]{1,128}$/,
 );

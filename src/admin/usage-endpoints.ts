@@ -9,7 +9,7 @@ import {
   keyId,
   listInQuery,
   object,
-  text,
+  matching,
   usd,
   whole,
 } from './schema.ts';
@@ -53,7 +53,9 @@ export const usageEndpoints: readonly Endpoint[] = [
       to: v.optional(day),
       account: v.optional(accountId),
       key: v.optional(keyId),
-      model: v.optional(text('a model ID of 1 to 256 characters without blanks', /^[^\s\p{Cc}]{1,256}$/u)),
+      model: v.optional(
+        matching('a model ID of 1 to 256 characters without blanks', /^[^\s\p{Cc}]{1,256}$/u),
+      ),
       group_by: v.optional(listInQuery(['day', 'account', 'key', 'model'])),
     }),
     body: nothing,

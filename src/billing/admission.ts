@@ -11,7 +11,7 @@ import type { OutputLimitEdit } from '../http/splice-request.ts';
 import { windowEnd } from '../ledger/engine/key-limits.ts';
 import type { KeyLimits } from '../ledger/contract/key-records.ts';
 import type { AdmitResult } from '../ledger/contract/ledger-store.ts';
-import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
+import { formatUsd, larger, type NanoDollars } from '../ledger/contract/money.ts';
 import {
   affordableOutputTokens,
   type PromptSize,
@@ -91,10 +91,6 @@ const TOOL_FIELDS: ReadonlySet<string> = new Set([
 
 function feesAt(target: Target, features: readonly AskedFeature[]): NanoDollars {
   return target.usesByok ? 0n : feesAtMost(features, target.serverTools);
-}
-
-function larger(a: NanoDollars, b: NanoDollars): NanoDollars {
-  return a > b ? a : b;
 }
 
 /** The larger of the two limits, as servers differ on which one counts; 0 without any. */

@@ -1,5 +1,5 @@
 import type { Ending } from '../ledger/contract/ledger-store.ts';
-import type { NanoDollars } from '../ledger/contract/money.ts';
+import { larger, type NanoDollars, smaller } from '../ledger/contract/money.ts';
 import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { isPlausible, outputTokensEstimate, plausiblePart, type Quote } from '../metering/estimate.ts';
 import {
@@ -190,7 +190,7 @@ function pricing(
     return {
       usage,
       source,
-      charge: isAsked ? charged : least(charged, most(held, charge(usage, covered, fees))),
+      charge: isAsked ? charged : smaller(charged, larger(held, charge(usage, covered, fees))),
       cost:
         target.reportsCost && reported !== undefined
           ? (reported + 999n) / 1000n
@@ -220,14 +220,6 @@ function writtenForAnHour(usage: Usage): Usage {
 
 function atMost(held: NanoDollars, charged: Charge): Charge {
   return charged.charge <= held ? charged : { ...charged, charge: held };
-}
-
-function least(a: NanoDollars, b: NanoDollars): NanoDollars {
-  return a < b ? a : b;
-}
-
-function most(a: NanoDollars, b: NanoDollars): NanoDollars {
-  return a > b ? a : b;
 }
 
 function shortened(usage: Usage, completionTokens: number): Usage {

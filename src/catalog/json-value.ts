@@ -20,3 +20,11 @@ export function parseJson(text: string): Json {
 export function isRecord(given: Json): given is { readonly [name: string]: Json } {
   return typeof given === 'object' && given !== null && !Array.isArray(given);
 }
+
+export function positiveInteger(given: Json): number | undefined {
+  return typeof given === 'number' && Number.isSafeInteger(given) && given > 0 ? given : undefined;
+}
+
+export function nonEmptyString(given: Json): string | undefined {
+  return typeof given === 'string' && given !== '' ? given : undefined;
+}

@@ -28,8 +28,8 @@ export function parseModelQuery(given: URLSearchParams): ModelQuery {
     // OpenRouter's word for any.
     outputs: given.get('output_modalities') === 'all' ? [] : names(given, 'output_modalities'),
     text: (textOf(given, 'q') ?? '').toLowerCase(),
-    offset: count(given, 'offset', 0) ?? 0,
-    limit: count(given, 'limit', 1),
+    offset: countOf(given, 'offset', 0) ?? 0,
+    limit: countOf(given, 'limit', 1),
   };
 }
 
@@ -64,7 +64,7 @@ function names(given: URLSearchParams, name: string): readonly string[] {
   return [...new Set(all)].sort();
 }
 
-function count(given: URLSearchParams, name: string, least: number): number | undefined {
+function countOf(given: URLSearchParams, name: string, least: number): number | undefined {
   const text = textOf(given, name);
   if (text === undefined) return undefined;
   const value = /^\d{1,9}$/.test(text) ? Number(text) : -1;

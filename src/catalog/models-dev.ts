@@ -1,7 +1,7 @@
 import type { ModelCatalog, ModelCatalogEntry, PriceQuery } from '../options/model-options.ts';
 import { assertObject } from '../options/resolve-options.ts';
 import { defined } from './defined.ts';
-import { isRecord, type Json } from './json-value.ts';
+import { isRecord, type Json, nonEmptyString, positiveInteger } from './json-value.ts';
 import { modalityName } from './provider-model-list.ts';
 import { CALENDAR_DATE } from './resolve-model-info.ts';
 
@@ -58,8 +58,8 @@ function readEntry(entry: Models): ModelCatalogEntry {
   const limit = isRecord(entry['limit']) ? entry['limit'] : {};
   const modalities = isRecord(entry['modalities']) ? entry['modalities'] : {};
   return defined({
-    name: text(entry['name']),
-    description: text(entry['description']),
+    name: nonEmptyString(entry['name']),
+    description: nonEmptyString(entry['description']),
     created: secondsOf(entry['release_date']),
     inputModalities: readModalities(modalities['input']),
     outputModalities: readModalities(modalities['output']),
@@ -67,8 +67,8 @@ function readEntry(entry: Models): ModelCatalogEntry {
     // Says that it reasons, and not by which parameter.
     tags: entry['reasoning'] === true ? ['reasoning'] : undefined,
     knowledgeCutoff: date(entry['knowledge']),
-    contextWindow: count(limit['context']),
-    maxOutputTokens: count(limit['output']),
+    contextWindow: positiveInteger(limit['context']),
+    maxOutputTokens: positiveInteger(limit['output']),
   });
 }
 
@@ -95,14 +95,6 @@ function secondsOf(given: Json): number | undefined {
   const day = date(given);
   const ms = day === undefined ? Number.NaN : Date.parse(day);
   return Number.isFinite(ms) && ms > 0 ? ms / 1000 : undefined;
-}
-
-function text(given: Json): string | undefined {
-  return typeof given === 'string' && given !== '' ? given : undefined;
-}
-
-function count(given: Json): number | undefined {
-  return typeof given === 'number' && Number.isSafeInteger(given) && given > 0 ? given : undefined;
 }
 
 function withoutSlash(url: string): string {

@@ -1,6 +1,6 @@
 import type { ModelInfo, ReasoningInfo } from '../options/model-info.ts';
 import type { Pricing } from '../metering/pricing.ts';
-import { isRecord, type Json } from './json-value.ts';
+import { isRecord, type Json, nonEmptyString, positiveInteger } from './json-value.ts';
 import { defined } from './defined.ts';
 import { isModelId } from './model-id.ts';
 import { pricingFromList } from './provider-pricing.ts';
@@ -55,14 +55,14 @@ function readListedModel(entry: Readonly<Record<string, Json>>): readonly Listed
     {
       id,
       info: readInfo(entry),
-      contextWindow: count(
+      contextWindow: positiveInteger(
         entry['context_window'] ??
           entry['context_length'] ??
           entry['max_model_len'] ??
           entry['max_context_length'] ??
           top['context_length'],
       ),
-      maxOutputTokens: count(
+      maxOutputTokens: positiveInteger(
         top['max_completion_tokens'] ?? entry['max_completion_tokens'] ?? entry['max_tokens'],
       ),
       pricing: pricingFromList(entry['pricing']),
@@ -84,10 +84,10 @@ function readInfo(entry: Readonly<Record<string, Json>>): ModelInfo {
     ...(capabilities['audio'] === true ? ['audio'] : []),
   ];
   return defined({
-    name: text(entry['name'] ?? entry['display_name']),
-    description: text(entry['description']),
-    created: count(entry['created']),
-    ownedBy: text(entry['owned_by']),
+    name: boundedText(entry['name'] ?? entry['display_name']),
+    description: boundedText(entry['description']),
+    created: positiveInteger(entry['created']),
+    ownedBy: boundedText(entry['owned_by']),
     inputModalities:
       modalitiesIn(architecture, 'input_modalities') ??
       namesIn(modalities['input'])?.map(modalityName) ??
@@ -99,9 +99,9 @@ function readInfo(entry: Readonly<Record<string, Json>>): ModelInfo {
     tags: can('reasoning', 'reasoning') ? [...new Set([...(tags ?? []), 'reasoning'])] : tags,
     knowledgeCutoff: day(entry['knowledge_cutoff']),
     reasoning: readReasoning(entry['reasoning']),
-    tokenizer: text(architecture['tokenizer']),
-    instructType: text(architecture['instruct_type']),
-    huggingFaceId: text(entry['hugging_face_id']),
+    tokenizer: boundedText(architecture['tokenizer']),
+    instructType: boundedText(architecture['instruct_type']),
+    huggingFaceId: boundedText(entry['hugging_face_id']),
     defaultParameters: numbers(entry['default_parameters']),
   });
 }
@@ -127,7 +127,7 @@ function readReasoning(given: Json): ReasoningInfo | undefined {
     mandatory: given['mandatory'],
     ...defined({
       supportedEfforts: namesIn(given['supported_efforts']),
-      defaultEffort: text(given['default_effort']),
+      defaultEffort: boundedText(given['default_effort']),
     }),
   };
 }
@@ -140,8 +140,8 @@ function writesText(entry: Readonly<Record<string, Json>>): boolean {
   return !Array.isArray(outputs) || outputs.includes('text');
 }
 
-function text(given: Json): string | undefined {
-  return typeof given === 'string' && given !== '' ? given.slice(0, MAX_TEXT_LENGTH) : undefined;
+function boundedText(given: Json): string | undefined {
+  return nonEmptyString(given)?.slice(0, MAX_TEXT_LENGTH);
 }
 
 /** Undefined if the list has none. */
@@ -164,8 +164,4 @@ function numbers(given: Json): Readonly<Record<string, number | null>> | undefin
     .filter((entry): entry is [string, number | null] => entry[1] === null || typeof entry[1] === 'number')
     .slice(0, MAX_NAMES);
   return known.some(([, value]) => value !== null) ? Object.fromEntries(known) : undefined;
-}
-
-function count(given: Json): number | undefined {
-  return typeof given === 'number' && Number.isSafeInteger(given) && given > 0 ? given : undefined;
 }

@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { type Answer, isLater } from '../async/answer.ts';
+import { type Answer, andThen } from '../async/answer.ts';
 import type { BillingService } from '../billing/billing-service.ts';
 import type { Hold } from '../billing/hold.ts';
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
+import type { Target } from '../catalog/model.ts';
 import { AuthenticationError } from '../errors/key-errors.ts';
 import { ModelNotAllowedError } from '../errors/model-errors.ts';
 import { assertUnambiguous, namesOf } from '../http/apply-body-rules.ts';
@@ -67,39 +68,42 @@ export function planFor(
  * planned again with the current key.
  * @throws {RouterError} with the reason; nothing is held then
  */
-export async function admitRequest(
-  first: RequestPlan,
-  { exchange, read, modelRequest, idempotencyKey, startedAt }: AdmissionRequest,
+export function admitRequest(
+  plan: RequestPlan,
+  request: AdmissionRequest,
   services: AdmitServices,
-): Promise<AdmittedRequest> {
-  let plan = first;
-  for (let changes = 0; changes < MAX_KEY_CHANGES; changes++) {
-    const { caller, model, quote } = plan;
-    const { stream } = read.request;
-    const members = plan.targets.some(({ body }) => body) ? await ruledMembers(read.body, plan) : NO_MEMBERS;
+  changes = 0,
+): Answer<AdmittedRequest> {
+  if (changes === MAX_KEY_CHANGES) throw new CreditStoreUnavailableError();
+  const { exchange, read, modelRequest, idempotencyKey, startedAt } = request;
+  const { caller, model, quote, targets, byokKey } = plan;
+  const { stream } = read.request;
+  return andThen(ruledMembers(read.body, targets), (members) => {
     const terms = { requestId: exchange.id, caller, model, quote, stream, idempotencyKey, startedAt };
-    const asked = services.billing.admit(terms);
-    const { rates, hold, refusal } = isLater(asked) ? await asked : asked;
-    if (rates) exchange.rateLimitHeaders = rateLimitHeaders(rates);
-    if (hold) return { ...plan, read, members, hold };
-    if (refusal) {
-      // The key cache must not serve a key that the ledger rejected.
-      if (refusal instanceof AuthenticationError) {
-        services.authenticator.invalidate(caller.account, caller.key);
+    return andThen(services.billing.admit(terms), ({ rates, hold, refusal }) => {
+      if (rates) exchange.rateLimitHeaders = rateLimitHeaders(rates);
+      if (hold) return { caller, model, quote, targets, byokKey, read, members, hold };
+      if (refusal) {
+        // The key cache must not serve a key that the ledger rejected.
+        if (refusal instanceof AuthenticationError) {
+          services.authenticator.invalidate(caller.account, caller.key);
+        }
+        throw refusal;
       }
-      throw refusal;
-    }
-    plan = planRequest(
-      await services.authenticator.refresh(exchange.headers, caller),
-      modelRequest,
-      services,
-    );
-  }
-  throw new CreditStoreUnavailableError();
+      const refreshed = services.authenticator.refresh(exchange.headers, caller);
+      return refreshed.then((current) =>
+        admitRequest(planRequest(current, modelRequest, services), request, services, changes + 1),
+      );
+    });
+  });
 }
 
 /** Finds the fields that have body rules, and rejects one that a target could read differently, before money is held. */
-async function ruledMembers(body: BodyChunks, { targets }: RequestPlan): Promise<BodyMembers> {
+function ruledMembers(body: BodyChunks, targets: readonly Target[]): Answer<BodyMembers> {
+  return targets.some((target) => target.body) ? findRuledMembers(body, targets) : NO_MEMBERS;
+}
+
+async function findRuledMembers(body: BodyChunks, targets: readonly Target[]): Promise<BodyMembers> {
   const rules = targets.flatMap((target) => target.body?.rules ?? []);
   const members = await findMembers(body, new Set(rules.flatMap(namesOf)));
   assertUnambiguous(rules, members);

@@ -15,14 +15,7 @@ import { isReadToEnd } from '../upstream/abandoned-answers.ts';
 import type { Failover } from '../upstream/failover.ts';
 import type { ModelDiscovery } from '../upstream/model-discovery.ts';
 import type { RunningAttempts } from '../upstream/attempt.ts';
-import {
-  type AdmitServices,
-  type AdmittedRequest,
-  type AdmissionRequest,
-  admitRequest,
-  planFor,
-} from './admit-request.ts';
-import type { RequestPlan } from './plan-request.ts';
+import { type AdmitServices, type AdmittedRequest, admitRequest, planFor } from './admit-request.ts';
 import { relayAnswer, type RelayServices } from './relay-answer.ts';
 import { RequestProgress } from './request-progress.ts';
 import { limitFor } from '../billing/admission.ts';
@@ -80,8 +73,7 @@ export async function chatCompletion(
   const buffer = services.buffered.reserveFor(account, key);
   let admitted: AdmittedRequest;
   try {
-    const [plan, arrival] = await prepare({ exchange, client, caller, startedAt }, buffer, services, active);
-    admitted = await admitRequest(plan, arrival, services);
+    admitted = await admit({ exchange, client, caller, startedAt }, buffer, services, active);
   } finally {
     buffer.release();
   }
@@ -127,13 +119,13 @@ export async function chatCompletion(
   }
 }
 
-/** Reads a request, and plans its targets and its maximum cost. */
-async function prepare(
+/** Reads a request, plans its targets and its maximum cost, and holds that. */
+async function admit(
   { exchange, client, caller, startedAt }: IncomingRequest,
   buffer: BodyBuffer,
   services: ChatCompletionServices,
   active: ActiveRequest,
-): Promise<[RequestPlan, AdmissionRequest]> {
+): Promise<AdmittedRequest> {
   const { settings } = services;
   const givenKey = idempotencyKeyOf(exchange.headers);
   const reading = readChatRequest(exchange, settings, buffer);
@@ -152,7 +144,7 @@ async function prepare(
     givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, concatChunks(read.body));
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
-  return [plan, { exchange, read, modelRequest, idempotencyKey, startedAt }];
+  return admitRequest(plan, { exchange, read, modelRequest, idempotencyKey, startedAt }, services);
 }
 
 /** The catalog for one request. Just after start, waits for the models that providers list. */

@@ -1,8 +1,9 @@
+import { type Answer, andThen } from '../async/answer.ts';
 import { AdaptiveHold } from '../billing/adaptive-hold.ts';
 import { limitFor } from '../billing/admission.ts';
 import type { RelayedAnswer } from '../billing/charge-policy.ts';
 import { AnswerEditor } from '../http/answer-editor.ts';
-import type { PerTarget } from '../catalog/model.ts';
+import type { Model, PerTarget } from '../catalog/model.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import type { ClientConnection, Exchange } from '../http/exchange.ts';
 import { type ProviderAnswer, relay } from '../http/relay.ts';
@@ -33,12 +34,12 @@ export interface AnswerReceiver {
  *
  * @returns how the relay ended, and what the charge depends on
  */
-export async function relayAnswer(
+export function relayAnswer(
   { target, answer, asksUsage }: FailoverResult,
   { exchange, client, detached }: AnswerReceiver,
   { read, model, hold }: AdmittedRequest,
   { settings, termination, eventTemplates }: RelayServices,
-): Promise<[end: RelayEnd, relayed: RelayedAnswer]> {
+): Answer<[end: RelayEnd, relayed: RelayedAnswer]> {
   const { request } = read;
   const { usage, reportedCost } = target.provider;
   const { account } = hold.terms.caller;
@@ -60,10 +61,6 @@ export async function relayAnswer(
   const editor = plan && new AnswerEditor({ plan, model: shownModel, cost });
   const requiresTermination = termination.expectedOf(target, account);
   const { announced } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
-  const headers = {
-    ...(announced !== undefined && { 'x-ccr-max-tokens': String(announced) }),
-    ...model.deprecation?.headers,
-  };
   const options = {
     meter,
     filter,
@@ -73,13 +70,21 @@ export async function relayAnswer(
     requiresTermination,
     heartbeatMs,
   };
-  const end = await relay(exchange, client, withHeaders(answer, headers), options);
-  termination.learn(target, meter, account);
-  const { firstByteAt, stalled } = end;
-  const delivered = end.withheld ? gate?.delivered : undefined;
-  return [end, { status, meter, delivered, firstByteAt, stalled }];
+  return andThen(relay(exchange, client, withNotices(answer, announced, model), options), (end) => {
+    termination.learn(target, meter, account);
+    const { firstByteAt, stalled } = end;
+    const delivered = end.withheld ? gate?.delivered : undefined;
+    return [end, { status, meter, delivered, firstByteAt, stalled }];
+  });
 }
 
-function withHeaders(answer: ProviderAnswer, headers: Readonly<Record<string, string>>): ProviderAnswer {
-  return { ...answer, headers: { ...answer.headers, ...headers } };
+/** The answer, with headers that announce an output limit and that its model is deprecated. */
+function withNotices(
+  answer: ProviderAnswer,
+  outputLimit: number | undefined,
+  { deprecation }: Model,
+): ProviderAnswer {
+  if (outputLimit === undefined && !deprecation) return answer;
+  const limit = outputLimit !== undefined && { 'x-ccr-max-tokens': String(outputLimit) };
+  return { ...answer, headers: { ...answer.headers, ...limit, ...deprecation?.headers } };
 }

@@ -38,8 +38,8 @@ export interface AnswerBody {
 /** Most bytes kept of a body that isn't read, besides one chunk. */
 export const MAX_KEPT_BYTES = 65_536;
 
-/** Most chunks kept as they are; a provider could send bytes one by one. */
-const MAX_KEPT_CHUNKS = 8;
+/** The first block into which small chunks are copied: together they are read and sent at less cost than one by one. */
+const MIN_BLOCK_BYTES = 8192;
 
 /** Where a body's bytes come from, as the body controls it. */
 export interface BodySource {
@@ -74,8 +74,8 @@ export class PushBody implements AnswerBody {
       this.#reader.onData(chunk);
       return;
     }
-    if (this.#kept.length < MAX_KEPT_CHUNKS && !this.#more) this.#kept.push(chunk);
-    else (this.#more ??= new ChunkCollector()).add(chunk);
+    if (this.#keptBytes === 0) this.#kept.push(chunk);
+    else (this.#more ??= new ChunkCollector(MIN_BLOCK_BYTES)).add(chunk);
     this.#keptBytes += chunk.length;
     if (this.#keptBytes <= MAX_KEPT_BYTES || this.#isSourcePaused) return;
     this.#isSourcePaused = true;
@@ -196,8 +196,11 @@ export function bodyOfChunks(chunks: readonly Buffer[]): AnswerBody {
   return body;
 }
 
-/** The body whose bytes a stream has. It reads the stream from now on. */
-export function bodyOfStream(stream: Readable): PushBody {
+/** The body whose bytes a stream has. It reads the stream from now on.
+ *
+ * @param onOver - called when the stream is closed, after the reader
+ */
+export function bodyOfStream(stream: Readable, onOver?: () => void): PushBody {
   const body = new PushBody(stream);
   stream.on('data', (chunk: Buffer) => {
     body.push(chunk);
@@ -210,6 +213,7 @@ export function bodyOfStream(stream: Readable): PushBody {
   });
   stream.on('close', () => {
     body.fail(undefined);
+    onOver?.();
   });
   return body;
 }

@@ -18,6 +18,12 @@ export class ChunkCollector {
   #block: Buffer = Buffer.alloc(0);
   #from = 0;
   #to = 0;
+  readonly #minBlockBytes: number;
+
+  /** @param minBlockBytes - of the first block; more for chunks that are taken soon */
+  constructor(minBlockBytes: number = SMALL_CHUNK_BYTES) {
+    this.#minBlockBytes = minBlockBytes;
+  }
 
   add(chunk: Buffer): void {
     this.length += chunk.length;
@@ -29,7 +35,7 @@ export class ChunkCollector {
     if (this.#to + chunk.length > this.#block.length) {
       this.#endBlock();
       this.#block = Buffer.allocUnsafeSlow(
-        Math.min(MAX_BLOCK_BYTES, Math.max(SMALL_CHUNK_BYTES, this.length)),
+        Math.min(MAX_BLOCK_BYTES, Math.max(this.#minBlockBytes, this.length)),
       );
       this.#from = 0;
       this.#to = 0;
@@ -92,13 +98,14 @@ export function byteLength(chunks: BodyChunks): number {
 /** Passes all bytes to `inspect`, a few in each turn of the event loop. */
 export async function inTurns(chunks: BodyChunks, inspect: (part: Buffer) => void): Promise<void> {
   const spent = new TurnBudget();
+  const reader = { inspect };
   for (const chunk of chunks) {
     for (let at = 0; at < chunk.length;) {
       if (spent.isSpent) {
         await turn();
         spent.reset();
       }
-      at += spent.show(at === 0 ? chunk : chunk.subarray(at), inspect);
+      at += spent.show(at === 0 ? chunk : chunk.subarray(at), reader);
     }
   }
 }

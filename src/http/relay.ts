@@ -12,7 +12,7 @@ import type { ClientConnection, ClientResponse, Exchange } from './exchange.ts';
 import { appendChunks } from './body-chunks.ts';
 import { interruptedEnd, type RelayEnd } from './relay-end.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
-import { MAX_PART_BYTES, Turns } from './turns.ts';
+import { MAX_PART_BYTES, type TurnReader, Turns } from './turns.ts';
 
 /** A provider's answer on its way to the client. */
 export interface ProviderAnswer {
@@ -72,7 +72,7 @@ export function relay(
   return new Relay(exchange, client, answer, options).run();
 }
 
-class Relay implements BodyReader {
+class Relay implements BodyReader, TurnReader {
   readonly #response: ClientResponse;
   readonly #client: ClientConnection;
   readonly #answer: ProviderAnswer;
@@ -102,15 +102,7 @@ class Relay implements BodyReader {
     this.#client = client;
     this.#answer = answer;
     this.#options = options;
-    this.#turns = new Turns(answer.body, {
-      inspect: (part) => {
-        this.#inspect(part);
-      },
-      forward: () => {
-        this.#forward();
-      },
-      canContinue: (isOver) => this.#canContinue(isOver),
-    });
+    this.#turns = new Turns(answer.body, this);
     const changes = options.filter !== undefined || options.editor !== undefined;
     this.#head = headFor(answer.headers, exchange, changes);
   }
@@ -232,7 +224,7 @@ class Relay implements BodyReader {
     this.#turns.take(chunk);
   }
 
-  #inspect(part: Buffer): void {
+  inspect(part: Buffer): void {
     const { filter, meter, editor } = this.#options;
     let passed: Buffer | readonly Buffer[] = part;
     if (filter) passed = filter.write(part);
@@ -242,7 +234,7 @@ class Relay implements BodyReader {
     this.#ready = this.#ready ? appendChunks(this.#ready, passed) : passed;
   }
 
-  #forward(): void {
+  forward(): void {
     const { gate } = this.#options;
     const passed = this.#ready;
     this.#ready = undefined;
@@ -251,7 +243,7 @@ class Relay implements BodyReader {
     else this.#sendAll(passed);
   }
 
-  #canContinue(isOver: boolean): boolean {
+  canContinue(isOver: boolean): boolean {
     if (this.#end) return false;
     return this.#afterDisconnect !== undefined || !(this.#withheld || (this.#stalls.isStalled && !isOver));
   }

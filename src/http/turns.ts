@@ -8,6 +8,7 @@ const MAX_BYTES = 65_536;
 const FIRST_PART_BYTES = 2048;
 /** Most bytes inspected between two clock readings. */
 export const MAX_PART_BYTES = 16_384;
+const LF = 0x0a;
 /** For chunks up to FIRST_PART_BYTES the clock isn't read; their bytes count this many times instead, so 4 KiB fill a turn. */
 const SMALL_WEIGHT = 16;
 
@@ -31,9 +32,9 @@ export class TurnBudget {
    *
    * @returns how many bytes were passed on: always more than 0, if there are any
    */
-  show(bytes: Buffer, inspect: (part: Buffer) => void): number {
+  show(bytes: Buffer, reader: Pick<TurnReader, 'inspect'>): number {
     if (bytes.length <= FIRST_PART_BYTES) {
-      inspect(bytes);
+      reader.inspect(bytes);
       this.#bytes += SMALL_WEIGHT * bytes.length;
       return bytes.length;
     }
@@ -42,8 +43,8 @@ export class TurnBudget {
     let to = 0;
     do {
       const length = Math.min(Math.max(to, FIRST_PART_BYTES), MAX_PART_BYTES);
-      const part = bytes.subarray(to, to + length);
-      inspect(part);
+      const part = bytes.subarray(to, partEnd(bytes, to, length));
+      reader.inspect(part);
       to += part.length;
       this.#bytes += part.length;
       this.#ms = msBefore + performance.now() - startedAt;
@@ -52,16 +53,25 @@ export class TurnBudget {
   }
 }
 
+/** The end of a part with at most this many bytes: after a line if one ends in its second half, so that few events are cut. */
+function partEnd(bytes: Buffer, from: number, length: number): number {
+  const end = from + length;
+  if (end >= bytes.length) return bytes.length;
+  const middle = from + Math.floor(length / 2);
+  const lineEnd = bytes.subarray(middle, end).lastIndexOf(LF);
+  return lineEnd === -1 ? end : middle + lineEnd + 1;
+}
+
 /** Receives a body in parts. */
 export interface TurnReader {
   /** Inspects the next bytes: a chunk, or a part of one. */
-  readonly inspect: (part: Buffer) => void;
+  inspect(part: Buffer): void;
   /** The inspected bytes can be forwarded: a whole chunk, or as much of it as the turn's budget allowed. */
-  readonly forward: () => void;
+  forward(): void;
   /**
    * Whether reading may continue in the next turn. `isOver`: the body has ended, and only received bytes are left.
    */
-  readonly canContinue: (isOver: boolean) => boolean;
+  canContinue(isOver: boolean): boolean;
 }
 
 /** A body, as far as `Turns` controls it. */
@@ -96,7 +106,7 @@ export class Turns {
 
   /** Takes the body's next chunk. */
   take(chunk: Buffer): void {
-    const to = this.#budget.show(chunk, this.#reader.inspect);
+    const to = this.#budget.show(chunk, this.#reader);
     this.#rest = to < chunk.length ? chunk.subarray(to) : undefined;
     if (this.#rest || this.#budget.isSpent) {
       this.#body.pause();

@@ -213,9 +213,23 @@ export class StringFastPath {
 }
 
 /**
+ * Skips ASCII text without quotes, backslashes and control characters, four bytes at a time.
+ *
+ * @returns the index of the first four bytes that are not all such text, or that are not there before `to`
+ */
+export function passAscii(words: DataView, from: number, to: number): number {
+  let at = from;
+  for (; at + 4 <= to; at += 4) {
+    if ((plainBits(words.getInt32(at, true)) & HIGH_BITS) !== HIGH_BITS) break;
+  }
+  return at;
+}
+
+/**
  * For four ASCII bytes: the highest bit of each is set if it is no quote, no backslash and no control character.
  *
- * There is no carry from one byte to the next, because no sum exceeds 255.
+ * There is no carry from one byte to the next, because no sum exceeds 255. A byte that isn't ASCII never has its highest bit
+ * set; the bytes after it may be wrong.
  */
 function plainBits(word: number): number {
   return ((word ^ 0x22222222) + 0x7f7f7f7f) & ((word ^ 0x5c5c5c5c) + 0x7f7f7f7f) & (word + 0x60606060);

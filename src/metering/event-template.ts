@@ -1,6 +1,6 @@
 import { numberEnd } from '../json/scanner.ts';
-import { JsonStringScanner } from '../json/string-scanner.ts';
-import { EventLesson, type Hole, type HoleKind, MAX_EVENT_BYTES } from './event-lesson.ts';
+import { JsonStringScanner, passAscii } from '../json/string-scanner.ts';
+import { EventLesson, type HoleKind, MAX_EVENT_BYTES } from './event-lesson.ts';
 
 /** Most templates of a target: an answer's role, reasoning, text and tool calls differ in their members. */
 const MAX_TEMPLATES = 6;
@@ -42,11 +42,12 @@ export class EventTemplate {
   readonly tier: string | undefined;
   readonly tierUsed: string | undefined;
 
-  /** The literals, one after another, and where each ends. */
-  readonly #literals: Uint8Array;
-  readonly #ends: readonly number[];
+  /** What stands before, between and after the holes: one more than there are holes. */
+  readonly #literals: readonly Literal[];
   readonly #kinds: readonly HoleKind[];
-  /** `"usage": null`: the number of holes before it, and its range in `#literals`. */
+  /** Bytes of all literals: no event is shorter. */
+  readonly #length: number;
+  /** `"usage": null`: the number of holes before it, and its range in the literal after them. */
   readonly #nullUsage: (NullUsage & { readonly holes: number }) | undefined;
   #nullUsageFrom = 0;
 
@@ -54,23 +55,14 @@ export class EventTemplate {
     const { holes, nullUsage } = lesson;
     this.tier = lesson.tier;
     this.tierUsed = lesson.tierUsed;
-    this.#literals = withoutHoles(event, holes);
     this.#kinds = holes.map(({ kind }) => kind);
-    const ends: number[] = [];
-    let cut = 0;
-    for (const { from, to } of holes) {
-      ends.push(from - cut);
-      cut += to - from;
-    }
-    this.#ends = [...ends, event.length - cut];
+    const starts = [0, ...holes.map(({ to }) => to)];
+    this.#literals = starts.map((start, n) => new Literal(event.subarray(start, holes[n]?.from)));
+    this.#length = this.#literals.reduce((sum, { length }) => sum + length, 0);
     if (nullUsage) {
-      const before = holes.filter(({ to }) => to <= nullUsage.from);
-      const shift = before.reduce((sum, { from, to }) => sum + to - from, 0);
-      this.#nullUsage = {
-        holes: before.length,
-        from: nullUsage.from - shift,
-        to: nullUsage.to - shift,
-      };
+      const before = starts.findLastIndex((start) => start <= nullUsage.from);
+      const start = starts[before] ?? 0;
+      this.#nullUsage = { holes: before, from: nullUsage.from - start, to: nullUsage.to - start };
     }
   }
 
@@ -83,18 +75,17 @@ export class EventTemplate {
 
   /** @returns the end of the event that begins at `from`; -1 if it is another one, or not all there */
   match(bytes: Uint8Array, from: number): number {
-    const literals = this.#literals;
-    const ends = this.#ends;
     const to = Math.min(bytes.length, from + MAX_EVENT_BYTES);
-    if (from + literals.length > to) return -1;
+    if (from + this.#length > to) return -1;
+    const words = wordsOf(bytes);
     this.ascii = 0;
     this.nonAscii = 0;
     let at = from;
-    let literal = 0;
-    for (let n = 0; n < ends.length; n++) {
-      const end = ends[n] ?? 0;
-      if (n === this.#nullUsage?.holes) this.#nullUsageFrom = at + this.#nullUsage.from - literal;
-      while (literal < end) if (bytes[at++] !== literals[literal++]) return -1;
+    for (let n = 0; n < this.#literals.length; n++) {
+      const literal = this.#literals[n];
+      if (!literal || at + literal.length > to || !literal.isAt(words, bytes.byteOffset + at)) return -1;
+      if (n === this.#nullUsage?.holes) this.#nullUsageFrom = at + this.#nullUsage.from;
+      at += literal.length;
       const kind = this.#kinds[n];
       if (kind === undefined) break;
       at = kind === 'number' ? numberEnd(bytes, at, to) : this.#textEnd(bytes, at, to, kind);
@@ -104,18 +95,58 @@ export class EventTemplate {
   }
 
   #textEnd(bytes: Uint8Array, from: number, to: number, kind: HoleKind): number {
+    const offset = bytes.byteOffset;
+    const plainTo = passAscii(words, offset + from, offset + to) - offset;
     string.begin();
-    const end = string.scan(bytes, from, to);
+    const end = string.scan(bytes, plainTo, to);
     if (string.unfinished || bytes[end] !== QUOTE) {
       string.reset();
       return -1;
     }
     if (kind === 'delivered') {
-      this.ascii += string.asciiChars;
+      this.ascii += plainTo - from + string.asciiChars;
       this.nonAscii += string.nonAsciiChars;
     }
     return end;
   }
+}
+
+/** Bytes that are compared four at a time. The last word overlaps the one before it. */
+class Literal {
+  readonly length: number;
+  readonly #words: Int32Array;
+  /** Of a literal that is shorter than a word. */
+  readonly #bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array) {
+    const { length } = bytes;
+    const words = new DataView(bytes.buffer, bytes.byteOffset, length);
+    const count = length < 4 ? 0 : Math.ceil(length / 4);
+    this.length = length;
+    this.#words = Int32Array.from({ length: count }, (_, n) =>
+      words.getInt32(Math.min(4 * n, length - 4), true),
+    );
+    // A copy, so that no chunk of a socket is kept.
+    this.#bytes = count === 0 ? Uint8Array.from(bytes) : NO_BYTES;
+  }
+
+  /** Whether it begins at this index of the words, which go on for its length at least. */
+  isAt(words: DataView, index: number): boolean {
+    const last = this.#words.length - 1;
+    if (last === -1) return this.#bytes.every((byte, at) => words.getUint8(index + at) === byte);
+    for (let n = 0; n < last; n++) if (words.getInt32(index + 4 * n, true) !== this.#words[n]) return false;
+    return words.getInt32(index + this.length - 4, true) === this.#words[last];
+  }
+}
+
+const NO_BYTES = new Uint8Array();
+
+/** Of the buffer that was compared last, as the chunks of one read share theirs. */
+let words: DataView = new DataView(new ArrayBuffer(0));
+
+function wordsOf({ buffer }: Uint8Array): DataView {
+  if (words.buffer !== buffer) words = new DataView(buffer);
+  return words;
 }
 
 /**
@@ -197,15 +228,4 @@ export class TemplateMatcher {
     this.#templates.use(template);
     return template;
   }
-}
-
-function withoutHoles(event: Uint8Array, holes: readonly Hole[]): Uint8Array {
-  const parts: Uint8Array[] = [];
-  let at = 0;
-  for (const { from, to } of holes) {
-    parts.push(event.subarray(at, from));
-    at = to;
-  }
-  // A copy, so that no chunk of a socket is kept.
-  return Uint8Array.from(Buffer.concat([...parts, event.subarray(at)]));
 }

@@ -129,19 +129,24 @@ export function charge(usage: Usage, price: Price, fees: NanoDollars = 0n): Nano
   const words = completionTokens - audioCompletionTokens - imageCompletionTokens;
   const reasoning = Math.min(usage.reasoningTokens, words);
   const hour = usage.cacheWriteHourTokens ?? 0;
+  const text = promptTokens - cachedTokens - cacheWriteTokens - audioPromptTokens - imagePromptTokens;
   const pico =
-    BigInt(promptTokens - cachedTokens - cacheWriteTokens - audioPromptTokens - imagePromptTokens) *
-      rates.input +
-    BigInt(cachedTokens) * rates.cachedInput +
-    BigInt(cacheWriteTokens - hour) * rates.cacheWriteInput +
-    BigInt(hour) * (rates.cacheWriteHourInput ?? rates.cacheWriteInput) +
-    BigInt(audioPromptTokens) * rates.audioInput +
-    BigInt(imagePromptTokens) * rates.imageInput +
-    BigInt(words - reasoning) * rates.output +
-    BigInt(reasoning) * rates.reasoningOutput +
-    BigInt(audioCompletionTokens) * rates.audioOutput +
-    BigInt(imageCompletionTokens) * rates.imageOutput;
+    costOf(text, rates.input) +
+    costOf(cachedTokens, rates.cachedInput) +
+    costOf(cacheWriteTokens - hour, rates.cacheWriteInput) +
+    costOf(hour, rates.cacheWriteHourInput ?? rates.cacheWriteInput) +
+    costOf(audioPromptTokens, rates.audioInput) +
+    costOf(imagePromptTokens, rates.imageInput) +
+    costOf(words - reasoning, rates.output) +
+    costOf(reasoning, rates.reasoningOutput) +
+    costOf(audioCompletionTokens, rates.audioOutput) +
+    costOf(imageCompletionTokens, rates.imageOutput);
   return total(pico, usage.webSearches, price, fees);
+}
+
+/** Most buckets of a usage are empty. */
+function costOf(tokens: number, rate: bigint): bigint {
+  return tokens === 0 ? 0n : BigInt(tokens) * rate;
 }
 
 /**

@@ -191,7 +191,7 @@ export class UsageAccumulator {
   /** Choices were observed to count separately: vLLM, with `continuous_usage_stats`. */
   #countsApart = false;
   /** Reported inside a choice, or beside it in timings. */
-  readonly #inChoice = new Map<number, Counts>();
+  #inChoice: Map<number, Counts> | undefined;
   readonly #choices: number;
   /** Cached result; undefined after more was reported. */
   #read: { readonly usage: Usage | undefined } | undefined;
@@ -223,11 +223,14 @@ export class UsageAccumulator {
   addOfChoice(counts: Counts, choice: number): void {
     if (!this.#isAsked(choice)) return;
     this.#read = undefined;
+    this.#inChoice ??= new Map();
     this.#inChoice.set(choice, { ...this.#inChoice.get(choice), ...counts });
   }
 
   read(): Usage | undefined {
-    this.#read ??= { usage: this.#ofWhole() ?? sumOfChoices([...this.#inChoice.values()], this.#dialect) };
+    this.#read ??= {
+      usage: this.#ofWhole() ?? sumOfChoices([...(this.#inChoice?.values() ?? [])], this.#dialect),
+    };
     return this.#read.usage;
   }
 

@@ -114,7 +114,7 @@ export function createRouterWithTimers(
     const slot = requests.add(active);
     const handled = route(exchange, endpoint, services, active);
     active.handled = handled;
-    Reflect.set(request, REQUEST_ID, exchange.id);
+    tag(request, exchange.id);
     if (settings.waitUntil) guard(() => settings.waitUntil?.(settled(request)));
     return handled.finally(() => {
       requests.delete(slot);
@@ -157,3 +157,7 @@ export function createRouterWithTimers(
 
 /** The property of a framework's request object that holds its request ID, for `settled`. */
 const REQUEST_ID = Symbol('chat-completions-router.request-id');
+
+function tag(request: { [REQUEST_ID]?: string }, id: string): void {
+  request[REQUEST_ID] = id;
+}

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 import type { Connection } from '../catalog/connection.ts';
-import { portOf } from '../http/url.ts';
+import { hostOf, portOf } from '../http/url.ts';
 import { asError } from '../platform/as-error.ts';
 import { type ConnectionPool, ConnectionPools } from './connection-pools.ts';
 import { waitEnded } from './connection-wait.ts';
@@ -22,6 +22,9 @@ const KEEP_ALIVE_MS = 30_000;
 /** All connections of an agent go to one origin, so one constant pool name serves all requests. */
 const NAME = 'origin';
 
+/** For Node's agent, which copies what it gets several times and guesses a server name: `Dialer` knows how to connect. */
+const NO_OPTIONS = { servername: '' };
+
 /** A part of every agent of Node, which its types lack. */
 declare module 'node:http' {
   interface Agent {
@@ -39,6 +42,9 @@ export class ProviderAgent extends http.Agent implements ConnectionPool {
   readonly connection: Connection;
   /** Node compares it with the scheme of a request. */
   readonly protocol: string;
+  /** Without the brackets of an IPv6 address. */
+  readonly host: string;
+  readonly port: string;
   readonly defaultPort: number;
   readonly #dialer: Dialer;
   readonly #warm: WarmConnections<WarmSocket>;
@@ -53,7 +59,10 @@ export class ProviderAgent extends http.Agent implements ConnectionPool {
       scheduling: 'lifo',
     });
     this.connection = connection;
-    this.protocol = connection.origin.protocol;
+    const { protocol, port } = connection.origin;
+    this.protocol = protocol;
+    this.host = hostOf(connection.origin);
+    this.port = port;
     this.defaultPort = portOf(connection.origin);
     this.#dialer = new Dialer(connection, this.#released);
     this.#warm = new WarmConnections({
@@ -67,13 +76,13 @@ export class ProviderAgent extends http.Agent implements ConnectionPool {
   }
 
   /** Takes a free connection, else a warm one, else opens one, else waits. */
-  override addRequest(request: http.ClientRequest, options: object): void {
+  override addRequest(request: http.ClientRequest): void {
     if (this.#isFull) {
-      this.#waiting.add({ request, options });
+      this.#waiting.add(request);
       return;
     }
     const warmBefore = this.#warm.size;
-    super.addRequest(request, options);
+    super.addRequest(request, NO_OPTIONS);
     // As Node says of a free connection: the provider may be closing it at this moment.
     if (this.#warm.size < warmBefore) request.reusedSocket = true;
   }
@@ -128,41 +137,36 @@ export class ProviderAgent extends http.Agent implements ConnectionPool {
     while (!this.#isFull) {
       const next = this.#waiting.next();
       if (!next) return;
-      this.addRequest(next.request, next.options);
+      this.addRequest(next);
     }
   };
 }
 
-interface WaitingRequest {
-  readonly request: http.ClientRequest;
-  readonly options: object;
-}
-
 /** Requests in the order of their arrival. Those that were given up are passed over. */
 class WaitingRequests {
-  #requests: WaitingRequest[] = [];
+  #requests: http.ClientRequest[] = [];
   #pruneAt = MIN_PRUNE;
 
   get isEmpty(): boolean {
     return this.#requests.length === 0;
   }
 
-  add(waiting: WaitingRequest): void {
+  add(request: http.ClientRequest): void {
     // Doubling: Node reports nothing for a request that is given up before it has a socket.
     if (this.#requests.length >= this.#pruneAt) this.#pruneAt = Math.max(MIN_PRUNE, 2 * this.prune());
-    this.#requests.push(waiting);
+    this.#requests.push(request);
   }
 
-  next(): WaitingRequest | undefined {
+  next(): http.ClientRequest | undefined {
     for (;;) {
-      const waiting = this.#requests.shift();
-      if (!waiting?.request.destroyed) return waiting;
+      const request = this.#requests.shift();
+      if (!request?.destroyed) return request;
     }
   }
 
   /** Forgets requests that were given up. Returns how many are left. */
   prune(): number {
-    this.#requests = this.#requests.filter(({ request }) => !request.destroyed);
+    this.#requests = this.#requests.filter((request) => !request.destroyed);
     return this.#requests.length;
   }
 }

@@ -84,8 +84,10 @@ export class Failover {
   async firstAnswer({ targets, request, progress }: FailoverRequest): Promise<FailoverResult> {
     const { client } = request;
     this.#budget = Math.min(MAX_BUDGET, this.#budget + BUDGET_SHARE);
-    for (const [index, target] of targets.entries()) {
-      const isLast = this.#retries === undefined || index === targets.length - 1;
+    let left = targets.length;
+    for (const target of targets) {
+      left -= 1;
+      const isLast = this.#retries === undefined || left === 0;
       for (let tries = 0; ; tries++) {
         client.throwIfDisconnected();
         const tried = await this.#try(target, isLast, request, progress);
@@ -115,18 +117,19 @@ export class Failover {
     const detached = progress.asking(target);
     try {
       const sent = await this.#provider.send(target, request, progress, detached);
-      const result = { ...sent, target, report };
+      const { asksUsage } = sent;
       const { status } = sent.answer;
       if (isFailure(status) || (!isLast && status === 404)) {
         const waitMs = retryAfterMs(sent.answer.headers);
         // A rate limit on a client's own key must not eject the target for others.
         if (isTargetsFault(status) && !(target.usesByok && status === 429)) report.failed(Date.now(), waitMs);
-        return { result, refused: true, retryAfterMs: waitMs };
+        const { answer } = sent;
+        return { result: { answer, asksUsage, target, report }, refused: true, retryAfterMs: waitMs };
       }
       if (!isLast && mayBeTooLong(status)) {
         const { text, answer } = await peek(sent.answer, request.client);
         report.answered(Date.now());
-        return { result: { ...result, answer }, refused: saysTooLong(text) };
+        return { result: { answer, asksUsage, target, report }, refused: saysTooLong(text) };
       }
       const isAnswer = status >= 200 && status < 300;
       const begun = isAnswer && !isLast;
@@ -134,7 +137,7 @@ export class Failover {
         ? await this.#waitForFirstEvent(sent.answer, sentAt, target, request, detached)
         : sent.answer;
       report.answered(Date.now());
-      return { result: { ...result, answer } };
+      return { result: { answer, asksUsage, target, report } };
     } catch (thrown) {
       const error = asError(thrown);
       const isProviders = error instanceof UpstreamError || error instanceof UpstreamTimeoutError;

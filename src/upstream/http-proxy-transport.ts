@@ -1,14 +1,12 @@
-import { EventEmitter } from 'node:events';
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 // Imported in this order: see `lendRequire`.
 import { takeBackRequire } from './lent-require.ts';
-import { createProxyMiddleware } from 'http-proxy-middleware';
+import { createProxyMiddleware, type Plugin } from 'http-proxy-middleware';
 
 import type { Connection } from '../catalog/connection.ts';
-import { asError } from '../platform/as-error.ts';
 import { type AnswerBody, bodyOfStream } from '../http/answer-body.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
 import {
@@ -24,9 +22,9 @@ import type { Agents, ProviderAgent } from './agents.ts';
 
 takeBackRequire();
 
-/** Sends requests through http-proxy-middleware.
+/** Sends requests through the proxy server of http-proxy-middleware.
  *
- * The middleware never sees a client: each request gets a private pair of request and response.
+ * It never sees a client: each request gets a private pair of request and response.
  * So nothing of a client's request can leak past the headers built for the provider, a failed attempt
  * touches no client's response, and an abort is one `close` of the private response.
  */
@@ -38,10 +36,9 @@ export class HttpProxyTransport implements Transport {
   }
 
   send(request: UpstreamRequest, listener: SendListener): Sending {
-    const attempt = new ProxiedRequest(request, this.#agents.for(request.connection), listener);
-    proxy(attempt.request, attempt.response).catch((error: unknown) => {
-      attempt.fail(asError(error));
-    });
+    const agent = this.#agents.for(request.connection);
+    const attempt = new ProxiedRequest(request, agent, listener);
+    proxy(attempt, agent, request.path);
     return attempt;
   }
 
@@ -54,63 +51,74 @@ export class HttpProxyTransport implements Transport {
   }
 }
 
-/** One request to a provider, seen from the middleware's events. */
+/** One request to a provider, seen from the proxy server's events. */
 class ProxiedRequest implements Sending {
   readonly request: PrivateRequest;
   readonly response = new PrivateResponse();
   readonly wasRefused = false;
   readonly #listener: SendListener;
+  readonly #agent: ProviderAgent;
   #hasSocket = false;
-  #reused: { readonly socket: Socket; readonly bytesRead: number } | undefined;
+  #reused: Socket | undefined;
+  /** What the reused connection had received before this request. */
+  #bytesBefore = 0;
+  #interim = 0;
   #aborted: Error | undefined;
   #body: AnswerBody | undefined;
   #isFailed = false;
 
-  constructor(request: UpstreamRequest, agent: ProviderAgent, listener: SendListener) {
+  constructor({ headers, body }: UpstreamRequest, agent: ProviderAgent, listener: SendListener) {
     this.#listener = listener;
-    this.request = new PrivateRequest(request, agent, this);
+    this.#agent = agent;
+    this.request = new PrivateRequest(headers, body, this);
   }
 
   get diedUnanswered(): boolean {
-    return this.#reused !== undefined && this.#reused.socket.bytesRead === this.#reused.bytesRead;
+    return this.#reused !== undefined && this.#reused.bytesRead === this.#bytesBefore;
   }
 
   abort(reason: Error): void {
-    this.#aborted ??= this.#hasSocket ? reason : this.request.agent.explainWait(reason);
+    this.#aborted ??= this.#hasSocket ? reason : this.#agent.explainWait(reason);
     this.fail(this.#aborted);
   }
 
   fail(error: Error): void {
-    // Before the middleware ends the request, which would close the answer without a reason.
+    // Before the proxy server ends the request, which would close the answer without a reason.
     this.#body?.destroy(error);
     this.response.close();
     if (this.#body || this.#isFailed) return;
     this.#isFailed = true;
-    this.#listener.onFailed(this.#aborted ?? error);
+    const reason = this.#aborted ?? error;
+    // Not before `send` has returned: the proxy server may fail while it is called.
+    queueMicrotask(() => {
+      this.#listener.onFailed(reason);
+    });
   }
 
   /** The request got a socket: an earlier abort takes effect now. */
-  onSocket(outgoing: ClientRequest, encrypted: boolean): void {
+  onSocket(outgoing: ClientRequest): void {
     this.#hasSocket = true;
     if (this.#aborted) {
       outgoing.destroy(this.#aborted);
       return;
     }
     const { socket } = outgoing;
-    if (socket && outgoing.reusedSocket) this.#reused = { socket, bytesRead: socket.bytesRead };
-    outgoing.once('upgrade', (_message, upgraded) => {
+    if (socket && outgoing.reusedSocket) {
+      this.#reused = socket;
+      this.#bytesBefore = socket.bytesRead;
+    }
+    outgoing.on('upgrade', (_message, upgraded) => {
       upgraded.destroy();
       this.fail(switchedProtocols());
     });
-    let heads = 0;
     outgoing.on('information', () => {
-      heads += 1;
-      if (heads > MAX_INTERIM_ANSWERS) this.fail(tooManyInterim());
+      this.#interim += 1;
+      if (this.#interim > MAX_INTERIM_ANSWERS) this.fail(tooManyInterim());
     });
     const listener = this.#listener;
     if (!socket?.connecting) listener.onConnected();
     else {
-      socket.once(encrypted ? 'secureConnect' : 'connect', () => {
+      socket.once(this.#agent.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
         listener.onConnected();
       });
     }
@@ -121,43 +129,32 @@ class ProxiedRequest implements Sending {
       message.destroy(this.#aborted);
       return;
     }
-    const body = bodyOfStream(message);
-    this.#body = body;
-    // The middleware's promise settles when the private response closes, which happens when the answer does.
-    message.once('close', () => {
-      this.response.close();
+    this.response.finished = true;
+    const body = bodyOfStream(message, () => {
       this.#listener.onOver();
     });
+    this.#body = body;
     this.#listener.onHead({ statusCode: message.statusCode ?? 0, headers: message.headers, body });
   }
 }
 
-/** The request as the middleware sees it: our headers, and a complete body. */
+/** A socket as httpxy looks at it: one that isn't writable would make it take a reset for the client's, and report nothing. */
+const WRITABLE = { writable: true };
+
+/** The request as the proxy server sees it: our headers, and a complete body. */
 class PrivateRequest {
   readonly method = 'POST';
-  readonly httpVersion = '1.1';
   readonly httpVersionMajor = 1;
-  /** Must look writable: otherwise httpxy takes a reset for the client's, and reports nothing. */
-  readonly socket = { writable: true };
+  readonly socket = WRITABLE;
   /** Empty, because the path is in the target. */
   readonly url = '';
   readonly headers: Readonly<Record<string, string>>;
-  readonly origin: URL;
-  readonly path: string;
-  readonly agent: ProviderAgent;
   readonly attempt: ProxiedRequest;
   /** Released once written, as listeners keep this object for as long as the answer lasts. */
   #body: BodyChunks;
 
-  constructor(
-    { headers, connection, path, body }: UpstreamRequest,
-    agent: ProviderAgent,
-    attempt: ProxiedRequest,
-  ) {
+  constructor(headers: Readonly<Record<string, string>>, body: BodyChunks, attempt: ProxiedRequest) {
     this.headers = headers;
-    this.origin = connection.origin;
-    this.path = path;
-    this.agent = agent;
     this.attempt = attempt;
     this.#body = body;
   }
@@ -166,7 +163,7 @@ class PrivateRequest {
     const body = this.#body;
     this.#body = [];
     // Written in one turn of the event loop, so that it leaves together with the head.
-    for (const chunk of body.slice(0, -1)) outgoing.write(chunk);
+    for (let i = 0; i < body.length - 1; i++) outgoing.write(body[i]);
     outgoing.end(body.at(-1));
     return outgoing;
   }
@@ -177,87 +174,79 @@ class PrivateRequest {
   }
 }
 
-/** The response as the middleware uses it when it doesn't write it: it listens for `close`, and destroys it. */
-class PrivateResponse extends EventEmitter {
+/** The response as the proxy server uses it when it doesn't write it: it listens for `close`, to end the request. */
+class PrivateResponse {
   readonly headersSent = false;
-  readonly finished = false;
   readonly writableFinished = false;
-  destroyed = false;
+  /** Set once the answer's head is here: the proxy server then leaves the answer alone. */
+  finished = false;
+  #onClose: (() => void)[] = [];
 
-  close(): void {
-    if (this.destroyed) return;
-    this.destroyed = true;
-    this.emit('close');
-  }
-
-  destroy(): this {
-    this.close();
+  on(event: string, listener: () => void): this {
+    if (event === 'close') this.#onClose.push(listener);
     return this;
   }
-}
 
-/** The only middleware of the process.
- *
- * It routes to the attempt's own target and agent, doesn't handle the answer, and
- * reports by events: without listeners for both `error` and `econnreset`, a reset
- * would never settle the attempt.
- */
-const middleware = createProxyMiddleware({
-  pathFilter: () => true,
-  router: (request, _response, options) => {
-    const { origin, path, agent } = asPrivate(request);
-    options.agent = agent;
-    const { protocol, hostname, port } = originOf(origin);
-    return { protocol, host: hostname, hostname, port, pathname: path };
-  },
-  selfHandleResponse: true,
-  ejectPlugins: true,
-  plugins: [
-    (server): void => {
-      server.on('proxyReq', (outgoing, request) => {
-        const { attempt, origin } = asPrivate(request);
-        attempt.onSocket(outgoing, originOf(origin).protocol === 'https:');
-      });
-      server.on('proxyRes', (message, request) => {
-        asPrivate(request).attempt.onAnswer(message);
-      });
-      server.on('error', (error, request) => {
-        asPrivate(request).attempt.fail(error);
-      });
-      server.on('econnreset', (error, request) => {
-        asPrivate(request).attempt.fail(error);
-      });
-    },
-  ],
-});
-
-interface Origin {
-  readonly protocol: string;
-  readonly hostname: string;
-  readonly port: string;
-}
-
-const origins = new WeakMap<URL, Origin>();
-
-/** Cached, as a URL splits itself on each read. Sockets need an IPv6 address without brackets. */
-function originOf(url: URL): Origin {
-  let origin = origins.get(url);
-  if (!origin) {
-    const { protocol, hostname, port } = url;
-    origin = { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port };
-    origins.set(url, origin);
+  close(): void {
+    const listeners = this.#onClose;
+    this.#onClose = [];
+    for (const listener of listeners) listener();
   }
-  return origin;
 }
 
-/** The only cast: the private objects have just those members of Node's that the middleware uses. */
-function proxy(request: PrivateRequest, response: PrivateResponse): Promise<void> {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return middleware(request as unknown as IncomingMessage, response as unknown as ServerResponse);
+type ProxyServer = Parameters<Plugin>[0];
+
+/** The proxy server of the only middleware of the process, called directly: the middleware itself finds the target of a client's
+ * request, which is known here, and takes several turns of promises for it.
+ *
+ * It doesn't handle the answer, and reports by events: without listeners for both `error` and `econnreset`, a reset
+ * would never be reported.
+ */
+const server = createProxyServer();
+
+function createProxyServer(): ProxyServer {
+  const servers: ProxyServer[] = [];
+  createProxyMiddleware({
+    router: {},
+    ejectPlugins: true,
+    plugins: [
+      (made): void => {
+        servers.push(made);
+      },
+    ],
+  });
+  const [made] = servers;
+  if (!made) throw new TypeError('http-proxy-middleware has called no plugin');
+  return made
+    .on('proxyReq', (outgoing, request) => {
+      attemptOf(request).onSocket(outgoing);
+    })
+    .on('proxyRes', (message, request) => {
+      attemptOf(request).onAnswer(message);
+    })
+    .on('error', (error, request) => {
+      attemptOf(request).fail(error);
+    })
+    .on('econnreset', (error, request) => {
+      attemptOf(request).fail(error);
+    });
 }
 
-/** The middleware passes the private request to its listeners. */
-function asPrivate(request: unknown): PrivateRequest {
-  if (request instanceof PrivateRequest) return request;
-  throw new TypeError('The middleware reported an unknown request');
+/** The only cast: the private objects have just those members of Node's that the proxy server uses. */
+function proxy({ request, response }: ProxiedRequest, agent: ProviderAgent, pathname: string): void {
+  const { protocol, host, port } = agent;
+  // Nothing waits for its promise, which doesn't reject where `error` has a listener.
+  void server.web(
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    request as unknown as IncomingMessage,
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    response as unknown as ServerResponse,
+    { target: { protocol, host, port, pathname }, agent, selfHandleResponse: true },
+  );
+}
+
+/** The proxy server passes the private request to its listeners. */
+function attemptOf(request: unknown): ProxiedRequest {
+  if (request instanceof PrivateRequest) return request.attempt;
+  throw new TypeError('The proxy server reported an unknown request');
 }

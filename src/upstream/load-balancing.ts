@@ -11,10 +11,9 @@ export function targetsInOrder(
   breakers: CircuitBreakers,
   account: string,
 ): readonly [Target, ...Target[]] {
-  return [
-    ...orderTargets(first, quote, breakers, account),
-    ...rest.flatMap((model) => orderTargets(model, quote, breakers, account)),
-  ];
+  const ordered = orderTargets(first, quote, breakers, account);
+  if (rest.length === 0) return ordered;
+  return [...ordered, ...rest.flatMap((model) => orderTargets(model, quote, breakers, account))];
 }
 
 /** Orders targets for trying; ejected ones come last, but are still tried.

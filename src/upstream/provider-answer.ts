@@ -22,6 +22,8 @@ export const FORWARDED_RESPONSE_HEADERS: Readonly<Record<string, string>> = {
   'x-request-id': 'x-upstream-request-id',
 };
 
+const FORWARDED = Object.entries(FORWARDED_RESPONSE_HEADERS);
+
 /**
  * The answer for the client: with the headers that it may have, decompressed, and without the provider's key.
  *
@@ -41,11 +43,9 @@ export function toAnswer(
   }
   const headers: Record<string, string> = {};
   const nominated = nominatedHeaders(received);
-  for (const name of Object.keys(received)) {
+  for (const [name, sentAs] of FORWARDED) {
     const value = received[name];
-    // A header may be named `constructor`.
-    const sentAs = Object.hasOwn(FORWARDED_RESPONSE_HEADERS, name) && FORWARDED_RESPONSE_HEADERS[name];
-    if (!sentAs || typeof value !== 'string' || nominated.includes(name)) continue;
+    if (typeof value !== 'string' || nominated.includes(name)) continue;
     if (!isSecret(apiKey) || !value.includes(apiKey)) headers[sentAs] = value;
   }
   if (status >= 400 && isHtml(received)) return errorPage(head, headers);

@@ -120,27 +120,57 @@ export class ProviderClient {
     return second;
   }
 
+  /** Sends it with the client's own key, or with the provider's. */
+  #sendWithKey(targeted: TargetRequest, asksUsage: boolean): Promise<SendResult> {
+    const { byokKey, target, request } = targeted;
+    const keys =
+      byokKey === undefined ? this.#keys.keysFor(target.provider, target.model, request.account) : NO_KEYS;
+    const [key] = keys;
+    return key?.isOneOfSeveral
+      ? this.#sendWithOneOf(keys, targeted, asksUsage)
+      : this.#sendWithOnly(key, targeted, asksUsage);
+  }
+
+  /** @param key - undefined for a client's own key, and for a provider without keys */
+  async #sendWithOnly(
+    key: ProviderKey | undefined,
+    targeted: TargetRequest,
+    asksUsage: boolean,
+  ): Promise<SendResult> {
+    const read = targeted.byokKey ?? key?.read();
+    const apiKey = read instanceof Promise ? await read : read;
+    const answer = await this.#attempt(targeted, apiKey, asksUsage);
+    if (isSuccess(answer)) key?.worked();
+    return { answer, asksUsage };
+  }
+
   /** Tries the provider's keys until one is neither rejected nor rate-limited.
    *
    * If all fail, the answer doesn't depend on their order: a 429 about a rate goes before one about a spent quota, and
    * that before a rejected key.
    */
-  async #sendWithKey(targeted: TargetRequest, asksUsage: boolean): Promise<SendResult> {
-    const { byokKey, target, request } = targeted;
+  async #sendWithOneOf(
+    first: readonly ProviderKey[],
+    targeted: TargetRequest,
+    asksUsage: boolean,
+  ): Promise<SendResult> {
+    const { target, request } = targeted;
     const { account, client } = request;
     const { provider, model } = target;
-    let keys = byokKey === undefined ? this.#keys.keysFor(provider, model, account) : NO_KEYS;
+    let keys = first;
     let kept: RateLimitedAnswer | undefined;
+    let refusal: UpstreamError | undefined;
     try {
       for (let i = 0; ; i++) {
+        // A key that was rate-limited at first may be free by now.
+        if (i === keys.length) {
+          keys = [...keys, ...this.#keys.untried(provider, model, account, keys, kept === undefined)];
+        }
         const key = keys[i];
-        let refusal: UpstreamError | undefined;
+        if (!key) break;
         try {
-          const apiKey = byokKey ?? key?.read();
-          const known = apiKey instanceof Promise ? await apiKey : apiKey;
-          const answer = await this.#attempt(targeted, known, asksUsage);
-          if (isSuccess(answer)) key?.worked();
-          if (!key?.isOneOfSeveral) return { answer, asksUsage };
+          const answer = await this.#attempt(targeted, await key.read(), asksUsage);
+          if (isSuccess(answer)) key.worked();
           if (answer.status !== 429) {
             const forMs = exhaustedMs(answer.received);
             if (forMs > 0) key.limit(target.model, forMs);
@@ -152,19 +182,15 @@ export class ProviderClient {
           else key.limit(target.model, limitedMs(answer.received));
           kept = preferred(kept, { answer: peeked.answer, isSpent });
         } catch (error) {
-          if (!key?.isOneOfSeveral || !isKeyRefused(error)) throw error;
+          if (!isKeyRefused(error)) throw error;
           ejectKey(key, error.message, targeted);
           refusal = error;
         }
-        if (i < keys.length - 1) continue;
-        // A key that was rate-limited at first may be free by now; otherwise its 429 is the answer.
-        keys = [...keys, ...this.#keys.untried(provider, model, account, keys, kept === undefined)];
-        if (i < keys.length - 1) continue;
-        if (!kept) throw refusal ?? new Error('no key was asked');
-        const answer = this.#withShortestWait(kept.answer, targeted);
-        kept = undefined;
-        return { answer, asksUsage };
       }
+      if (!kept) throw refusal ?? new Error('no key was asked');
+      const answer = this.#withShortestWait(kept.answer, targeted);
+      kept = undefined;
+      return { answer, asksUsage };
     } finally {
       kept?.answer.body.destroy();
     }

@@ -14,8 +14,11 @@ export const FORWARDED_REQUEST_HEADERS: readonly string[] = ['accept', 'openai-b
 
 /** Names of the hop-by-hop headers listed in `connection`, in lower case. */
 export function nominatedHeaders({ connection }: IncomingHttpHeaders): readonly string[] {
-  return connection?.toLowerCase().split(/[\s,]+/) ?? [];
+  if (connection === undefined || connection === 'keep-alive') return NO_HEADERS;
+  return connection.toLowerCase().split(/[\s,]+/);
 }
+
+const NO_HEADERS: readonly string[] = [];
 
 /** Builds the request to a target: our headers, the provider's key, the given body.
  *

@@ -1,26 +1,17 @@
-import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
 import { hashOf, MINUTE, NOON, requestId, USAGE } from '../contracts/ledger-fixture.ts';
-import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { useRedis } from '../helpers/use-redis.ts';
 
 const REQUESTS = 2000;
 
-let server: RedisServer;
 let redis: Redis;
 let store: RedisStore;
 const clock = { now: NOON };
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+useRedis((own) => ({ redis } = own));
 
 beforeEach(async () => {
   clock.now = NOON;

@@ -31,7 +31,7 @@ function timeOf(answer: string, choices: number): number {
   }, 2);
 }
 
-describe('usage that is told of many choices', () => {
+describe('usage reported for many choices', () => {
   const HARMLESS = fill(
     (n) => `data: {"choices":[{"index":0,"delta":{"content":"${n} and so on, and so on"}}]}\n\n`,
   );

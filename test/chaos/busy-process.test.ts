@@ -103,7 +103,7 @@ describe.each(Object.entries(SETUPS))('a busy process with %s', { timeout: 60_00
     expect(statuses).toEqual(Array.from({ length: 8 }, () => ({ '200': 10 })));
     expect(told).toEqual([]);
     await expect
-      .poll(async () => (await store.balance('acct'))?.spent, { timeout: 5000 })
+      .poll(async () => (await store.balance('acct'))?.spent)
       .toBe((before?.spent ?? 0n) + 80n * 45_000n);
     expect(await store.balance('acct')).toMatchObject({ held: 0n, frozen: false });
   });

@@ -32,7 +32,7 @@ describe('the last cent of an account', { timeout: 30_000 }, () => {
         if (reply.status === 402) refusals += 1;
         return reply;
       });
-      await expect.poll(() => refusals, { timeout: 10_000 }).toBe(197);
+      await expect.poll(() => refusals).toBe(197);
       released.resolve();
       const replies = await Promise.all(asked);
 

@@ -31,7 +31,7 @@ describe('a replica that is promoted with a lag, under two gateways', { timeout:
       redis.redirect();
       await load.succeeded(60);
       const replies = await load.stop();
-      await expect.poll(() => gateways.map(isRepaired), { timeout: 15_000 }).toEqual([true, true]);
+      await expect.poll(() => gateways.map(isRepaired)).toEqual([true, true]);
       for (const gateway of gateways) await gateway.terminate();
       const books = await closeBooks(store);
       expectChargedOnce(books, replies);

@@ -26,13 +26,10 @@ describe('a Redis that pauses', { timeout: 30_000 }, () => {
       const { url, admin, gateway } = await open();
       expect((await ask(gateway)).status).toBe(200);
       await admin.call('CLIENT', 'PAUSE', 5000, what);
-      const began = performance.now();
       // As many at a time as don't wait for each other.
       const replies = await Promise.all(Array.from({ length: 4 }, () => ask(gateway)));
       expect(statusesOf(replies)).toEqual({ 503: 4 });
-      // The deadline of 2 s, and what a busy machine adds to it.
-      expect(performance.now() - began).toBeLessThan(4000);
-      await expect.poll(async () => (await ask(gateway)).status, { timeout: 10_000 }).toBe(200);
+      await expect.poll(async () => (await ask(gateway)).status).toBe(200);
       await gateway.terminate();
       const books = await closeBooks(openBooks(url));
       expectChargedOnce(books, replies);

@@ -21,9 +21,7 @@ describe('a Redis that was rolled back', { timeout: 60_000 }, () => {
     await redis.rollBack();
     await bare.settle(settlement(new RequestIds().next(), 70n));
     await ask(1n).catch(() => {});
-    await expect
-      .poll(() => ask(1n).catch((error: unknown) => error), { timeout: 5000 })
-      .toMatchObject({ code: 'no_funds' });
+    await expect.poll(() => ask(1n).catch((error: unknown) => error)).toMatchObject({ code: 'no_funds' });
   });
 
   it('is repaired in one account while another can not be', async () => {
@@ -62,16 +60,12 @@ describe('a Redis that was rolled back', { timeout: 60_000 }, () => {
     const renewal = { account: 'a', requestId, hold: 60n, leaseMs: 120_000, checkpoint: 0n };
     await busy.ask(1n).catch(() => {});
     expect(await busy.store.extend(renewal)).toMatchObject({ code: 'no_funds', hold: 30n });
-    await expect
-      .poll(() => busy.events.map(({ type }) => type), { timeout: 5000 })
-      .toContain('rollback_repaired');
+    await expect.poll(() => busy.events.map(({ type }) => type)).toContain('rollback_repaired');
     await busy.store.settle(settlement(requestId, 50n));
     await expect
       .poll(() => bare.balance('a'), { timeout: 50_000, interval: 500 })
       .toMatchObject({ granted: 130n });
-    await expect
-      .poll(() => bare.balance('a'), { timeout: 10_000 })
-      .toMatchObject({ spent: 50n, writtenOff: 0n });
+    await expect.poll(() => bare.balance('a')).toMatchObject({ spent: 50n, writtenOff: 0n });
   });
 });
 

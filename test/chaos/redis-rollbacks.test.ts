@@ -109,7 +109,7 @@ describe('a Redis that was rolled back', { timeout: 90_000 }, () => {
     expect(types.filter((type) => type.startsWith('rollback'))).toEqual([]);
   });
 
-  it('is told of by the gateway that has something to apply again', async () => {
+  it('is reported by the gateway that has something to apply again', async () => {
     const { redis, gateway } = await openRolledBack();
     const other = openGateway(redis.server.url);
     await redis.mark();
@@ -190,7 +190,7 @@ describe('a Redis that was rolled back', { timeout: 90_000 }, () => {
 });
 
 describe('a cluster whose replica lagged', { timeout: 120_000 }, () => {
-  it('has all that was acknowledged, whoever is made its primary, and however often', async () => {
+  it('has all that was acknowledged, whichever becomes its primary, and however often', async () => {
     const cluster = await startCluster({ withReplicas: true });
     onTestFinished(() => cluster.stop());
     const { owner } = await cluster.locate('ccr:{a}:a');

@@ -56,14 +56,12 @@ describe('a replica that is promoted before it has everything', { timeout: 60_00
         return new Set(lines.filter(({ type }) => type !== 'g').map(({ id }) => id));
       };
       for (const account of ACCOUNTS) {
-        await expect.poll(() => chargedIn(account), { timeout: 20_000 }).toEqual(idsOf(account));
+        await expect.poll(() => chargedIn(account)).toEqual(idsOf(account));
       }
-      await expect.poll(() => repairsOf(gateways), { timeout: 20_000 }).toBe('all');
+      await expect.poll(() => repairsOf(gateways)).toBe('all');
       await expect
-        .poll(
-          async () =>
-            (await Promise.all(ACCOUNTS.map((account) => bare.balance(account)))).map((each) => each?.held),
-          { timeout: 20_000 },
+        .poll(async () =>
+          (await Promise.all(ACCOUNTS.map((account) => bare.balance(account)))).map((each) => each?.held),
         )
         .toEqual(
           ACCOUNTS.map((account) => 100n * BigInt(live.filter((each) => each.account === account).length)),
@@ -88,7 +86,7 @@ describe('a replica that is promoted before it has everything', { timeout: 60_00
 });
 
 describe('a Redis that comes back empty', { timeout: 30_000 }, () => {
-  it('gets no account anew: requests are refused, and the charges wait', async () => {
+  it('gets no account again: requests are refused, and the charges wait', async () => {
     const server = await startRedis();
     onTestFinished(() => server.kill());
     const gateway = openGateway(server.url);
@@ -98,7 +96,7 @@ describe('a Redis that comes back empty', { timeout: 30_000 }, () => {
     const running = await admitOne(gateway, 'a');
     await server.restart();
     const settled = settle(gateway, 'a', running);
-    await expect.poll(() => events.map(({ type }) => type), { timeout: 5000 }).toContain('account_lost');
+    await expect.poll(() => events.map(({ type }) => type)).toContain('account_lost');
     const refused = store.admit(admission('a', ids.next()));
     await expect(refused).rejects.toMatchObject({ name: 'StoreUnavailableError', applied: 'no' });
     const admin = new Redis(server.port);
@@ -202,7 +200,7 @@ function admission(account: string, requestId: string) {
 async function settledBy(gateways: readonly Gateway[], more: number): Promise<void> {
   const count = (): number => gateways.reduce((sum, { settled }) => sum + settled.length, 0);
   const goal = count() + more;
-  await expect.poll(count, { timeout: 20_000, interval: 5 }).toBeGreaterThanOrEqual(goal);
+  await expect.poll(count, { interval: 5 }).toBeGreaterThanOrEqual(goal);
 }
 
 /** Whether every rollback that was seen has been repaired. */
@@ -224,8 +222,6 @@ describe('a server that lost the way to a key, and not the key', () => {
     await store.createKey({ account: 'a', key: 'k1', hash, name: '' });
     expect(await client.del(`ccr:k:${hash}`)).toBe(1);
     await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    await expect
-      .poll(() => store.findKey(hash).catch(() => undefined), { timeout: 15_000 })
-      .toMatchObject({ key: 'k1' });
+    await expect.poll(() => store.findKey(hash).catch(() => undefined)).toMatchObject({ key: 'k1' });
   }, 20_000);
 });

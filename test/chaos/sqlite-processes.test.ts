@@ -125,9 +125,7 @@ describe('the line for a file that is taken', () => {
   /** Until a process stands in the line. Two that look into it at the same moment each take the other for one. */
   async function untilWaiting(line: SqliteLine): Promise<void> {
     let seen = 0;
-    await expect
-      .poll(() => (seen = line.hasWaiters ? seen + 1 : 0), { timeout: 20_000, interval: 5 })
-      .toBeGreaterThan(2);
+    await expect.poll(() => (seen = line.hasWaiters ? seen + 1 : 0), { interval: 5 }).toBeGreaterThan(2);
   }
 
   /** A file that `other` can take, and a process that grants what it is told. */

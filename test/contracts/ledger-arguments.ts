@@ -237,7 +237,7 @@ export function describeArguments(ledger: LedgerFixture): void {
       await expect(call()).resolves.toBeDefined();
     });
 
-    it('are told with what was wrong about them', async () => {
+    it('are refused with what was wrong about them', async () => {
       await expect(admit(1, 5n, { min: 6n })).rejects.toThrow('min must be at most want (5), got 6');
       await expect(extend(1, 1n, { leaseMs: 0 })).rejects.toThrow(
         'leaseMs must be an integer from 1 to 9007199254740991, got 0',

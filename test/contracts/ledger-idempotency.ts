@@ -188,7 +188,7 @@ export function describeIdempotency(ledger: LedgerFixture): void {
       expect(await admit(2, 30n, { idempotencyKey: NAME })).toMatchObject({ code: 'revoked' });
     });
 
-    it('is not that of a settle that nobody admitted', async () => {
+    it('is not that of a settle that was never admitted', async () => {
       await settle(1, 12n, { force: true });
       expect(await admit(2, 30n, { idempotencyKey: NAME })).toMatchObject({ code: 'ok' });
     });
@@ -222,7 +222,7 @@ export function describeIdempotency(ledger: LedgerFixture): void {
   });
 
   describe('what became of a request', () => {
-    it('is told of one that runs', async () => {
+    it('is reported for one that runs', async () => {
       await admit(1, 30n, { idempotencyKey: NAME });
       await extend(1, 40n, { checkpoint: 7n, leaseMs: HOUR });
       expect(await ledger.store.request('acme', requestId(1))).toEqual({
@@ -236,7 +236,7 @@ export function describeIdempotency(ledger: LedgerFixture): void {
       });
     });
 
-    it('is told of one that ended', async () => {
+    it('is reported for one that ended', async () => {
       await admit(1, 30n);
       await settle(1, 12n);
       expect(await ledger.store.request('acme', requestId(1))).toEqual({
@@ -253,7 +253,7 @@ export function describeIdempotency(ledger: LedgerFixture): void {
       expect(await ledger.store.request('acme', requestId(2))).toMatchObject({ state: 'voided', key: '' });
     });
 
-    it('is told of one that expired', async () => {
+    it('is reported for one that expired', async () => {
       await admit(1, 30n);
       await extend(1, 30n, { checkpoint: 7n });
       clock.now += HOUR;

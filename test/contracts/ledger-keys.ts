@@ -374,7 +374,7 @@ export function describeKeys(ledger: LedgerFixture): void {
       expect(await keyState('k2')).toMatchObject({ spent: 0n, held: 10n });
     });
 
-    it('counts a charge that nobody admitted in the window in which it is posted', async () => {
+    it('counts a charge that was never admitted in the window in which it is posted', async () => {
       await createKey('k2', { budget: { amount: 30n, per: 'day' } });
       await admit(1, 10n, { key: 'k2' });
       await settle(1, 10n);

@@ -260,7 +260,7 @@ export function describeParts(ledger: LedgerFixture): void {
       expect(await state()).toMatchObject({ available: 50n, spent: 50n });
     });
 
-    it('has the idempotency key of a request that nobody admitted', async () => {
+    it('has the idempotency key of a request that was never admitted', async () => {
       await leave(0n);
       await inParts(1, 12n, { idempotencyKey: NAME });
       await voidRequest(99);

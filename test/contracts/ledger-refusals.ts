@@ -7,7 +7,7 @@ export function describeRefusals(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, createKey, state } = ledger;
 
   describe('of several reasons', () => {
-    it('the first is told, from the request itself to the balance', async () => {
+    it('the first is reported, from the request itself to the balance', async () => {
       await settle(1, 1n, { force: true });
       clock.now += DAY;
       await ledger.store.sweep(10);
@@ -59,7 +59,7 @@ export function describeRefusals(ledger: LedgerFixture): void {
       expect(await told({ key: 'k1' })).toBe('no_funds');
     });
 
-    it('none is told of a request that is there', async () => {
+    it('none is reported for a request that is there', async () => {
       await admit(1, 30n);
       await ledger.store.revokeKey('acme', 'k1');
       await ledger.store.freeze('acme', true);

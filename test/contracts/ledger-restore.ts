@@ -21,7 +21,7 @@ export function describeRestore(ledger: LedgerFixture): void {
       expect(await restore(2, 30n)).toMatchObject({ code: 'done', state: 'voided' });
     });
 
-    it('that was lost is taken anew, with its lease and its key', async () => {
+    it('that was lost is taken again, with its lease and its key', async () => {
       expect(await restore(1, 30n, { leaseMs: MINUTE })).toMatchObject({
         code: 'ok',
         hold: 30n,
@@ -87,7 +87,7 @@ export function describeRestore(ledger: LedgerFixture): void {
       expect(await state()).toMatchObject({ frozen: true, held: 30n });
     });
 
-    it('changes nothing when it comes too late, too early or for nobody', async () => {
+    it('changes nothing when it comes too late, too early or for no account', async () => {
       await settle(1, 1n, { force: true });
       clock.now += 25 * HOUR;
       await ledger.store.sweep(10);

@@ -112,7 +112,7 @@ export function describeUsage(ledger: LedgerFixture): void {
       });
     });
 
-    it('counts nothing of a request that nobody admitted, and that is voided', async () => {
+    it('counts nothing of a request that was never admitted, and that is voided', async () => {
       await voidRequest(1);
       expect(await admit(1, 30n)).toMatchObject({ code: 'done' });
       expect(await usage()).toEqual([]);
@@ -199,7 +199,7 @@ export function describeUsage(ledger: LedgerFixture): void {
       }
     });
 
-    it('is told of the days that are asked for', async () => {
+    it('is reported for the days that are asked for', async () => {
       for (let n = 0; n < 4; n++) {
         await settle(n, 1n, { force: true, requestId: requestId(n, NOON + n * DAY) });
       }

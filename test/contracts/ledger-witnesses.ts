@@ -113,7 +113,7 @@ export function describeWitnesses(ledger: LedgerFixture): void {
       expect(await isThere({ ...held(2, 31n), id: requestId(2, NOON + 1) })).toBe(false);
     });
 
-    it('of a hold is there where it came to nothing, and nobody heard of that', async () => {
+    it('of a hold is there where it came to nothing, and no reply of that arrived', async () => {
       await admit(1, 30n);
       await admit(2, 30n);
       await voidRequest(1);

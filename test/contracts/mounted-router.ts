@@ -20,7 +20,7 @@ export function describeRouter(name: string, mount: Mount, facts?: MountFacts): 
   describeGateway(name, () => startGateway({}, mount), facts);
 
   describe(`hooks of a router on ${name}`, { timeout: TIMEOUT_MS }, () => {
-    it('are told of each request once, as it comes and when it is over', async () => {
+    it('report each request once, as it comes and when it is over', async () => {
       const told = collectTold();
       const gateway = await startGateway({ hooks: [told.hooks] }, mount);
       const ids: (string | null)[] = [];
@@ -42,7 +42,7 @@ export function describeRouter(name: string, mount: Mount, facts?: MountFacts): 
       await gateway.close();
     });
 
-    it('are told once of a client that left in the middle of its stream', async () => {
+    it('report once a client that left in the middle of its stream', async () => {
       const told = collectTold();
       const gateway = await startGateway({ hooks: [told.hooks] }, mount);
       gateway.provider.script = (response) => {

@@ -415,7 +415,7 @@ function describeDecisions(current: () => AnyGateway): void {
     });
   });
 
-  it('refuses a request without a key, or with one that nobody knows', async () => {
+  it('refuses a request without a key, or with an unknown one', async () => {
     const gateway = current();
     const missing = await fetch(`${gateway.baseURL}/models`);
     expect(missing.status).toBe(401);

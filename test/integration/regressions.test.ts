@@ -16,14 +16,13 @@ describe('an answer that breaks at once', () => {
     ['more bytes than it said', 'content-length: 5\r\n\r\n{"a":12'],
     ['status 101', ''],
   ])('in the packet of its head ends the request: %s', async (name, rest) => {
-    const gateway = await startGateway({ timeouts: { idleMs: 2000, totalMs: 4000 } });
+    const gateway = await startGateway();
     const status =
       name === 'status 101'
         ? '101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'
         : '200 OK\r\n';
     gateway.provider.script = (response) => void response.socket?.end(`HTTP/1.1 ${status}${rest}`);
     const settled = gateway.nextSettled();
-    const startedAt = Date.now();
     const outcome = await gateway.post(QUESTION).then(
       async (response) =>
         response.text().then(
@@ -33,8 +32,9 @@ describe('an answer that breaks at once', () => {
       () => 'reset',
     );
     expect(outcome).not.toBe(200);
-    expect(await settled).toMatchObject({ voided: true });
-    expect(Date.now() - startedAt).toBeLessThan(1000);
+    const { voided, ending } = await settled;
+    expect(voided).toBe(true);
+    expect(ending).not.toBe('timeout');
     await gateway.close();
   });
 });
@@ -101,7 +101,7 @@ describe('output is never free', () => {
   });
 });
 
-describe('nothing runs on for nobody', () => {
+describe('nothing runs on without a client', () => {
   it('when the host answered in our place', async () => {
     const asking = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<void>();
@@ -180,7 +180,7 @@ describe('nothing runs on for nobody', () => {
 });
 
 describe('what a provider or a host does oddly', () => {
-  it('is told to the client of a stream that ends before its first byte', async () => {
+  it('is reported to the client of a stream that ends before its first byte', async () => {
     const gateway = await startGateway({ timeouts: { idleMs: 100 } });
     gateway.provider.script = beginStream;
     const response = await gateway.post({ ...QUESTION, stream: true });
@@ -188,7 +188,7 @@ describe('what a provider or a host does oddly', () => {
     await gateway.close();
   });
 
-  it('is unpacked from zstd, and refused in an encoding that nobody knows', async () => {
+  it('is unpacked from zstd, and refused in an unknown encoding', async () => {
     const gateway = await startGateway();
     gateway.provider.script = (response) => {
       response.writeHead(200, { 'content-encoding': 'zstd' }).end(zstdCompressSync(completionBody()));
@@ -216,7 +216,7 @@ describe('what a provider or a host does oddly', () => {
     await gateway.close();
   });
 
-  it('is told to the host without the bytes of an answer', async () => {
+  it('is reported to the host without the bytes of an answer', async () => {
     const gateway = await startGateway();
     gateway.provider.script = (response) => void response.socket?.end('SECRET ANSWER\r\n\r\n');
     await gateway.post(QUESTION);

@@ -78,7 +78,7 @@ describe.each(workflows)('the workflow %s', (file) => {
     for (const each of uses) expect(each).toMatch(/^uses: [\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
   });
 
-  it('hands no expression to a shell: what somebody else wrote could be a command', () => {
+  it('hands no expression to a shell: what another author wrote could be a command', () => {
     const scripts = Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ run }) => run ?? []));
     for (const script of scripts) {
       expect(script.replaceAll('${{ matrix.node }}', '')).not.toContain('${{');

@@ -78,26 +78,45 @@ async function redisStores(copy: string): Promise<Stores> {
   const path = join(copy, 'ledger/stores/redis/redis-store.ts');
   const module = (await import(path)) as { RedisStore: typeof RedisStore };
   server ??= await startRedis(['--busy-reply-threshold', '500']);
-  const client = new Redis(server.url, { maxRetriesPerRequest: 0, retryStrategy: () => null });
-  client.on('error', () => {});
+  const clients = [await clientOf(server.url), await clientOf(server.url, '-fcall')];
   let stores = 0;
   return {
-    create: async (clock) =>
-      new module.RedisStore({ client, keyPrefix: `n${stores++}:`, now: () => clock.now, timeoutMs: 1500 }),
+    // Functions and scripts in turns: the linker makes both of the same Lua.
+    create: async (clock) => {
+      const client = clients[stores % 2]!;
+      return new module.RedisStore({
+        client,
+        keyPrefix: `n${stores++}:`,
+        now: () => clock.now,
+        timeoutMs: 1500,
+      });
+    },
     async end() {
-      const flushed = client.flushall().then(
+      const flushed = clients[0]!.flushall().then(
         () => true,
         () => false,
       );
       const late = new Promise<boolean>((resolve) => setTimeout(resolve, 1000, false).unref());
       const alive = await Promise.race([flushed, late]);
-      client.disconnect();
+      for (const client of clients) client.disconnect();
       if (alive) return;
       // A script that doesn't end takes its server with it.
       await server?.kill();
       server = undefined;
     },
   };
+}
+
+/** A client whose user has all rights, but for these. */
+async function clientOf(url: string, ...withoutRights: readonly string[]): Promise<Redis> {
+  const username = `user${withoutRights.join('')}`;
+  const admin = new Redis(url);
+  await admin.acl('SETUSER', username, 'on', '>secret', '~*', '&*', '+@all', ...withoutRights);
+  admin.disconnect();
+  const options = { maxRetriesPerRequest: 0, retryStrategy: () => null };
+  const client = new Redis(url, { ...options, username, password: 'secret' });
+  client.on('error', () => {});
+  return client;
 }
 
 function tell(line: string): void {

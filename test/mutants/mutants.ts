@@ -31,14 +31,20 @@ const CODE = {
 
 export type Kind = keyof typeof CODE;
 
+type Language = 'lua' | 'typescript';
+
+/** These link the Lua of the others, to scripts and to a library: they are mutated as TypeScript too. */
+const LINKERS = ['stores/redis/lua/library.ts', 'stores/redis/lua/link-lua.ts'];
+
 /** All mutants of one kind, in the order of the code. */
 export function mutantsOf(kind: Kind): Mutant[] {
   return CODE[kind].flatMap((file) => {
     const lines = readFileSync(ledger(file), 'utf8').split('\n');
-    const mutable = kind === 'redis' ? linesOfLua(lines) : linesOfFunctions(lines);
+    const languages = languagesOf(kind, file, lines);
     return lines.flatMap((original, index) => {
-      if (!mutable.has(index)) return [];
-      const changes = new Set(variants(original, kind));
+      const language = languages.get(index);
+      if (!language) return [];
+      const changes = new Set(variants(original, language));
       return [...changes].map((mutant) => ({ file, line: index + 1, original, mutant }));
     });
   });
@@ -54,6 +60,16 @@ export function mutated({ file, line, original, mutant }: Mutant): string {
 
 function ledger(path: string): string {
   return join(SOURCE, path);
+}
+
+/** The language of each line that can be mutated, by its index. */
+function languagesOf(kind: Kind, file: string, lines: readonly string[]): Map<number, Language> {
+  const languages = new Map<number, Language>();
+  if (kind === 'memory' || LINKERS.includes(file)) {
+    for (const index of linesOfFunctions(lines)) languages.set(index, 'typescript');
+  }
+  if (kind === 'redis') for (const index of linesOfLua(lines)) languages.set(index, 'lua');
+  return languages;
 }
 
 /** Lines within a template of Lua, without its comments and its blank lines. */
@@ -101,8 +117,8 @@ const COMMON: readonly Operator[] = [
   { find: /\bfalse\b/, become: ['true'] },
 ];
 
-const OPERATORS: Readonly<Record<Kind, readonly Operator[]>> = {
-  redis: [
+const OPERATORS: Readonly<Record<Language, readonly Operator[]>> = {
+  lua: [
     ...COMMON,
     { find: / == /, become: [' ~= '] },
     { find: / ~= /, become: [' == '] },
@@ -114,7 +130,7 @@ const OPERATORS: Readonly<Record<Kind, readonly Operator[]>> = {
     { find: /ARGV\[\d\]/, become: ['{next}'] },
     { find: /\bnil\b/, become: ['1'] },
   ],
-  memory: [
+  typescript: [
     ...COMMON,
     { find: / === /, become: [' !== '] },
     { find: / !== /, become: [' === '] },
@@ -131,32 +147,32 @@ const OPERATORS: Readonly<Record<Kind, readonly Operator[]>> = {
   ],
 };
 
-function* variants(line: string, kind: Kind): Generator<string> {
-  for (const { find, become } of OPERATORS[kind]) {
+function* variants(line: string, language: Language): Generator<string> {
+  for (const { find, become } of OPERATORS[language]) {
     for (const match of line.matchAll(new RegExp(find, 'g'))) {
       for (const to of become) {
-        const next = replacement(match[0], to, kind);
+        const next = replacement(match[0], to, language);
         if (next !== match[0])
           yield line.slice(0, match.index) + next + line.slice(match.index + match[0].length);
       }
     }
   }
-  if (isStatement(line, kind)) yield '';
+  if (isStatement(line, language)) yield '';
 }
 
-function replacement(from: string, to: string, kind: Kind): string {
+function replacement(from: string, to: string, language: Language): string {
   if (to === '{+1}')
     return from.endsWith('n')
       ? `${BigInt(from.slice(0, -1)) + 1n}n`
       : String(Number(from.replaceAll('_', '')) + 1);
   if (to === '{next}') return `ARGV[${Number(from[5]) + 1}]`;
   if (to === '(most)(') return '((a: bigint, b: bigint) => (a > b ? a : b))(';
-  return kind === 'memory' ? to.replace('math.', 'Math.') : to;
+  return language === 'typescript' ? to.replace('math.', 'Math.') : to;
 }
 
 /** Lines that can be left out whole, and are missed by their effect alone. */
-function isStatement(line: string, kind: Kind): boolean {
-  if (kind === 'redis') {
+function isStatement(line: string, language: Language): boolean {
+  if (language === 'lua') {
     const balanced =
       line.split('(').length === line.split(')').length && line.split('{').length === line.split('}').length;
     return (

@@ -352,7 +352,7 @@ describe('the rule of imports', () => {
     ).toEqual([]);
   });
 
-  it('allows what points down, and a package at its door', () => {
+  it('allows what points down, and a package in its place', () => {
     const source =
       "import { hash } from 'node:crypto';\nimport { LRUCache } from 'lru-cache';\nimport '../errors/router-error.ts';";
     expect(wrongImports('keys/authenticator.ts', source)).toEqual([]);

@@ -22,7 +22,7 @@ describe('what is in flight', () => {
     expect(inFlight.values()).toEqual(['b']);
   });
 
-  it('may change while somebody goes through it', () => {
+  it('may change while it is iterated', () => {
     const inFlight = new SlotList<string>();
     const places = ['a', 'b', 'c'].map((value) => inFlight.add(value));
     const seen: string[] = [];

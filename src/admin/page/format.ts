@@ -35,12 +35,13 @@ export function axisMoney(nanos: number, distance: number): string {
   return `$${dollars.toFixed(Math.max(2, digits - power))}`;
 }
 
-export function count(value: number): string {
+/** `12,345` */
+export function grouped(value: number): string {
   return plain.format(value);
 }
 
 /** `1 request`, `2 requests` */
-export function plural(value: number, noun: string, written = count(value)): string {
+export function plural(value: number, noun: string, written = grouped(value)): string {
   return `${written} ${noun}${value === 1 ? '' : 's'}`;
 }
 

@@ -85,7 +85,10 @@ export function requireArguments(
   const missing = names.find((name, n) => !name.startsWith('[') && positionals[n] === undefined);
   if (missing !== undefined) throw new UsageError(`${missing} is missing`, usage);
   const [extra] = positionals.slice(names.length);
-  if (extra !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(extra)}`, usage);
+  if (extra !== undefined) {
+    const hint = isConfigFile(command, extra) ? `; did you mean --config ${extra}?` : '';
+    throw new UsageError(`unexpected argument ${JSON.stringify(extra)}${hint}`, usage);
+  }
   for (const [name, option] of Object.entries(command.options)) {
     if (option.isRequired && options[name] === undefined) {
       throw new UsageError(`--${name} is missing`, usage);
@@ -97,6 +100,10 @@ export function requireArguments(
       throw new UsageError(notOneOf(name, choices, value), usage);
     }
   }
+}
+
+function isConfigFile(command: Command, argument: string): boolean {
+  return 'config' in optionsOf(command) && /\.(?:jsonc?|m?[jt]s)$/.test(argument);
 }
 
 function suggestion(rawName: string, known: Readonly<Record<string, CommandOption>>): string {

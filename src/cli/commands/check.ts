@@ -2,7 +2,7 @@ import { styleText } from 'node:util';
 
 import type { CheckRow } from '../check/check.ts';
 import type { ComparedPrice } from '../check/compare-prices.ts';
-import { count, plural, type PlainCommand, UsageError } from './command.ts';
+import { wholeNumber, plural, type PlainCommand, UsageError } from './command.ts';
 import { requireConfig } from './find-store.ts';
 import { table } from '../terminal/table.ts';
 
@@ -22,7 +22,7 @@ export const checkCommand: PlainCommand = {
   examples: ['check', 'check --no-completion --strict --env-file .env'],
   async run({ options, print, progress }) {
     const path = requireConfig(options['config']);
-    const seconds = count(options['timeout'] ?? String(DEFAULT_TIMEOUT_S), '--timeout');
+    const seconds = wholeNumber(options['timeout'] ?? String(DEFAULT_TIMEOUT_S), '--timeout');
     if (seconds < 1 || seconds > 3600) throw new UsageError('--timeout must be from 1 to 3600 seconds');
     const { check } = await import('../check/check.ts');
     const rows = await check({

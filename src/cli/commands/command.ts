@@ -110,7 +110,7 @@ export function plural(number: number, thing: string): string {
 }
 
 /** Parses a count. @throws {UsageError} if it isn't a whole number */
-export function count(text: string, what: string): number {
+export function wholeNumber(text: string, what: string): number {
   if (!/^\d{1,15}$/.test(text))
     throw new UsageError(`${what} must be a whole number, got ${JSON.stringify(text)}`);
   return Number(text);

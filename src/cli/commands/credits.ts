@@ -3,7 +3,7 @@ import { styleText } from 'node:util';
 import { createAccounts } from '../../ledger/operations/accounts.ts';
 import { createCredits, type CreditsChange } from '../../ledger/operations/credits.ts';
 import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
-import { count, date, required, type StoreCommand, type StoreInvocation, usd } from './command.ts';
+import { wholeNumber, date, required, type StoreCommand, type StoreInvocation, usd } from './command.ts';
 
 export const grantCommand: StoreCommand = {
   name: 'credits grant',
@@ -34,7 +34,7 @@ export const grantCommand: StoreCommand = {
     const change = await createCredits(store).grant(account, amount, {
       id: required(invocation, 'id'),
       ...(expiresAt && { expiresAt }),
-      ...(priority !== undefined && { priority: count(priority, '--priority') }),
+      ...(priority !== undefined && { priority: wholeNumber(priority, '--priority') }),
     });
     return report(invocation, account, change);
   },
@@ -105,7 +105,7 @@ export const compactCommand: StoreCommand = {
   options: {},
   examples: ['credits compact acme 1200'],
   async run({ positionals: [account = '', position = ''], store, print }) {
-    const through = count(position, 'POSITION');
+    const through = wholeNumber(position, 'POSITION');
     await createCredits(store).compact(account, through);
     print(`${account}: compacted up to ${through}`, { account, through });
     return true;

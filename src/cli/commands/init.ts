@@ -2,14 +2,14 @@ import { type Invocation, type PlainCommand, UsageError } from './command.ts';
 import { notOneOf } from '../../platform/did-you-mean.ts';
 import { NAME } from './help.ts';
 
-const APPS = ['standalone', 'node', 'express', 'next', 'fastify', 'koa', 'hono', 'nest'];
+const APP_KINDS = ['standalone', 'node', 'express', 'next', 'fastify', 'koa', 'hono', 'nest'];
 
 export const initCommand: PlainCommand = {
   name: 'init',
   summary: 'Create a commented config, for a standalone server or an app, or from a config of LiteLLM',
   positionals: '[FILE]',
   options: {
-    app: { value: 'APP', choices: APPS, help: `one of ${APPS.join(', ')}; default: standalone` },
+    app: { value: 'APP', choices: APP_KINDS, help: `one of ${APP_KINDS.join(', ')}; default: standalone` },
     json: { help: 'write JSON instead of TypeScript' },
     providers: {
       value: 'NAMES',
@@ -41,7 +41,7 @@ export const initCommand: PlainCommand = {
 
 async function writeConfig({ options }: Invocation): Promise<boolean> {
   const {
-    APPS: apps,
+    APP_KINDS: apps,
     init,
     KNOWN_PROVIDERS,
     promptTerminal,

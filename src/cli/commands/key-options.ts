@@ -6,7 +6,7 @@ import {
 } from '../../keys/key-policy.ts';
 import { BUDGET_PERIODS, everyCount } from '../../ledger/contract/key-records.ts';
 import { notOneOf } from '../../platform/did-you-mean.ts';
-import { type CommandOption, count, date, UsageError } from './command.ts';
+import { type CommandOption, wholeNumber, date, UsageError } from './command.ts';
 
 /** What an API key may do, as the command line says it. */
 export const POLICY_OPTIONS: Readonly<Record<string, CommandOption>> = Object.fromEntries(
@@ -20,7 +20,7 @@ const PARSERS: {
   name: (text) => text,
   budget: budgetFrom,
   models: (text) => text.split(','),
-  ...everyCount(() => count),
+  ...everyCount(() => wholeNumber),
   markup: (factor) => ({ factor }),
   expiresAt: date,
   metadata: pairsFrom,

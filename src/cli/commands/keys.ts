@@ -9,7 +9,14 @@ import { policyText } from '../../keys/key-policy.ts';
 import { hashApiKey } from '../../keys/key-secret.ts';
 import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
-import { count, NotFoundError, type StoreCommand, type StoreInvocation, usd, UsageError } from './command.ts';
+import {
+  wholeNumber,
+  NotFoundError,
+  type StoreCommand,
+  type StoreInvocation,
+  usd,
+  UsageError,
+} from './command.ts';
 import { POLICY_OPTIONS, policyChanges, policyFrom } from './key-options.ts';
 import { table } from '../terminal/table.ts';
 
@@ -122,7 +129,7 @@ export const rotateKeyCommand: StoreCommand = {
   examples: ['keys rotate acme prod --overlap 3600'],
   async run(invocation) {
     const { account, id } = named(invocation);
-    const overlapMs = count(invocation.options['overlap'] ?? '0', '--overlap') * 1000;
+    const overlapMs = wholeNumber(invocation.options['overlap'] ?? '0', '--overlap') * 1000;
     const rotated: CreatedApiKey | undefined = await keysOf(invocation.store).rotate(account, id, {
       overlapMs,
     });

@@ -4,7 +4,6 @@ import { ALLOWANCE_PERIODS, ROLLOVERS } from '../../ledger/contract/allowances.t
 import { statementCsv } from '../../ledger/operations/statement.ts';
 import { table } from '../terminal/table.ts';
 import {
-  count,
   date,
   NotFoundError,
   requireAccount,
@@ -12,6 +11,7 @@ import {
   type StoreCommand,
   usd,
   UsageError,
+  wholeNumber,
 } from './command.ts';
 
 export const allowCommand: StoreCommand = {
@@ -52,7 +52,7 @@ export const allowCommand: StoreCommand = {
       per,
       ...(anchor !== undefined && { anchor: date(anchor, '--anchor') }),
       ...(rollover && { rollover }),
-      ...(priority !== undefined && { priority: count(priority, '--priority') }),
+      ...(priority !== undefined && { priority: wholeNumber(priority, '--priority') }),
       ...(until !== undefined && { until: date(until, '--until') }),
       ...(options['prorate'] !== undefined && { change: 'prorate' }),
     });

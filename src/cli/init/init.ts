@@ -3,11 +3,11 @@ import { dirname, join, relative } from 'node:path';
 
 import type { ProviderVariables } from './check-answers.ts';
 import { findConfig } from '../config/config-file.ts';
-import { type App, detectApp, mountSnippet } from './mount-snippets.ts';
+import { type AppKind, detectAppKind, mountSnippet } from './mount-snippets.ts';
 import { type ConfigPlan, jsonConfig, scriptConfig } from './config-text.ts';
 import { findProviders, KNOWN_PROVIDERS, type KnownProvider } from './known-providers.ts';
 
-export { APPS, type App } from './mount-snippets.ts';
+export { APP_KINDS, type AppKind } from './mount-snippets.ts';
 export { KNOWN_PROVIDERS } from './known-providers.ts';
 export { promptTerminal } from './prompts.ts';
 export { providerVariables, storeMistake } from './check-answers.ts';
@@ -16,7 +16,7 @@ export { providerVariables, storeMistake } from './check-answers.ts';
 export interface InitOptions {
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
-  readonly app?: App;
+  readonly app?: AppKind;
   readonly isJson?: boolean;
   /** Names of providers. */
   readonly providers?: readonly string[];
@@ -29,7 +29,7 @@ export interface InitOptions {
 export interface InitResult {
   /** Written files, relative to the folder, in order. */
   readonly files: readonly string[];
-  readonly app: App;
+  readonly app: AppKind;
   readonly providers: readonly KnownProvider[];
   /** Environment variables that the config needs and that aren't set. */
   readonly missing: readonly string[];
@@ -41,12 +41,12 @@ export interface InitResult {
 
 /** App and providers as detected from the folder and the environment. */
 export function suggest({ folder, env }: Pick<InitOptions, 'folder' | 'env'>): {
-  readonly app: App;
+  readonly app: AppKind;
   readonly providers: readonly KnownProvider[];
 } {
   const found = findProviders(env);
   return {
-    app: detectApp(manifestOf(folder)),
+    app: detectAppKind(manifestOf(folder)),
     providers: found.length > 0 ? found : KNOWN_PROVIDERS.slice(0, 1),
   };
 }
@@ -106,7 +106,7 @@ function assertWritable(folder: string, files: readonly string[], force: boolean
 }
 
 /** The extension for a config: the app loads it, so it depends on the app's module type and TypeScript setup. */
-function configExtension(folder: string, app: App): string {
+function configExtension(folder: string, app: AppKind): string {
   if (app === 'standalone') return '.ts';
   const isModule = Reflect.get(Object(manifestOf(folder)), 'type') === 'module';
   if (app === 'next') return existsSync(join(folder, 'tsconfig.json')) ? '.ts' : '.mjs';

@@ -1,12 +1,12 @@
 import { importLine } from './source-text.ts';
 
 /** Where a router can run: as a standalone server, or in an app. */
-export const APPS = ['standalone', 'node', 'express', 'next', 'fastify', 'koa', 'hono', 'nest'] as const;
+export const APP_KINDS = ['standalone', 'node', 'express', 'next', 'fastify', 'koa', 'hono', 'nest'] as const;
 
-export type App = (typeof APPS)[number];
+export type AppKind = (typeof APP_KINDS)[number];
 
 /** Packages that identify the kind of app; the first match wins. */
-const PACKAGES: readonly (readonly [name: string, app: App])[] = [
+const PACKAGES: readonly (readonly [name: string, app: AppKind])[] = [
   ['next', 'next'],
   ['@nestjs/core', 'nest'],
   ['express', 'express'],
@@ -16,7 +16,7 @@ const PACKAGES: readonly (readonly [name: string, app: App])[] = [
 ];
 
 /** Detects the kind of app by its dependencies; `standalone` by default. */
-export function detectApp(manifest: unknown): App {
+export function detectAppKind(manifest: unknown): AppKind {
   const dependencies: object = Object(Reflect.get(Object(manifest), 'dependencies'));
   return PACKAGES.find(([name]) => Object.hasOwn(dependencies, name))?.[1] ?? 'standalone';
 }
@@ -24,7 +24,7 @@ export function detectApp(manifest: unknown): App {
 const PACKAGE = 'chat-completions-router';
 
 /** Code that mounts the router in an app; `config` is the import specifier of the config. */
-export function mountSnippet(app: Exclude<App, 'standalone'>, config: string): string {
+export function mountSnippet(app: Exclude<AppKind, 'standalone'>, config: string): string {
   const { imports = [], mount } = MOUNTS[app];
   const lines = [
     importLine('{ createChatCompletionsRouter }', PACKAGE),
@@ -42,7 +42,7 @@ interface MountText {
   readonly mount: readonly string[];
 }
 
-const MOUNTS: Readonly<Record<Exclude<App, 'standalone'>, MountText>> = {
+const MOUNTS: Readonly<Record<Exclude<AppKind, 'standalone'>, MountText>> = {
   node: {
     imports: [importLine('{ createServer }', 'node:http')],
     mount: ['createServer(router).listen(8787); // http://localhost:8787/v1'],

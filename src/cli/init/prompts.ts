@@ -1,11 +1,11 @@
 import { createInterface } from 'node:readline/promises';
 
 import { collect, type ProviderVariables, storeMistake, wantedVariables } from './check-answers.ts';
-import { type App, APPS } from './mount-snippets.ts';
+import { type AppKind, APP_KINDS } from './mount-snippets.ts';
 import { KNOWN_PROVIDERS, type KnownProvider } from './known-providers.ts';
 
 export interface PromptAnswers {
-  readonly app: App;
+  readonly app: AppKind;
   readonly providers: readonly string[];
   readonly variables: ProviderVariables;
   readonly store: string;
@@ -15,7 +15,7 @@ export interface PromptOptions {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
   readonly folder: string;
-  readonly suggested: { readonly app: App; readonly providers: readonly KnownProvider[] };
+  readonly suggested: { readonly app: AppKind; readonly providers: readonly KnownProvider[] };
   /** Says that a value is none of the accepted ones. */
   readonly notOneOf: (what: string, choices: readonly string[], value: string) => string;
 }
@@ -45,8 +45,8 @@ export async function promptTerminal(options: PromptOptions): Promise<PromptAnsw
     }
   };
   try {
-    const app = await ask(`Which kind of app? ${APPS.join(', ')}`, suggested.app, (answer) =>
-      isApp(answer) ? undefined : notOneOf('The kind of app', APPS, answer),
+    const app = await ask(`Which kind of app? ${APP_KINDS.join(', ')}`, suggested.app, (answer) =>
+      isAppKind(answer) ? undefined : notOneOf('The kind of app', APP_KINDS, answer),
     );
     const names = KNOWN_PROVIDERS.map(({ name }) => name);
     const list = await ask(
@@ -73,7 +73,7 @@ export async function promptTerminal(options: PromptOptions): Promise<PromptAnsw
       (answer) => storeMistake(answer, folder),
     );
     return {
-      app: isApp(app) ? app : suggested.app,
+      app: isAppKind(app) ? app : suggested.app,
       providers,
       variables: collect(values),
       store,
@@ -83,8 +83,8 @@ export async function promptTerminal(options: PromptOptions): Promise<PromptAnsw
   }
 }
 
-function isApp(answer: string): answer is App {
-  return APPS.some((each) => each === answer);
+function isAppKind(answer: string): answer is AppKind {
+  return APP_KINDS.some((each) => each === answer);
 }
 
 function namesIn(answer: string): string[] {

@@ -35,3 +35,11 @@ export function formatUsd(amount: NanoDollars): string {
   const decimals = digits.slice(-9).replace(/0{1,7}$/, '');
   return `${amount < 0n ? '-' : ''}${digits.slice(0, -9)}.${decimals}`;
 }
+
+export function smaller(a: NanoDollars, b: NanoDollars): NanoDollars {
+  return a < b ? a : b;
+}
+
+export function larger(a: NanoDollars, b: NanoDollars): NanoDollars {
+  return a > b ? a : b;
+}

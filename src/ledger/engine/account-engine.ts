@@ -30,7 +30,7 @@ import type {
 } from '../contract/ledger-store.ts';
 import { renewDue, updateCredits } from './due-credits.ts';
 import { burn } from './lots.ts';
-import type { NanoDollars } from '../contract/money.ts';
+import { larger, type NanoDollars, smaller } from '../contract/money.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { countEnd, countMore, type Ended, uncountExpiry } from './usage-counters.ts';
 import { deleteAt, mayBeDeletedFree, raiseLowWater } from './retention.ts';
@@ -107,8 +107,8 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (refused) return { ...refused, ...ratesAt(key, now), ...replyMeta(account, now) };
 
   const left = restore ? undefined : budgetLeft(key, now);
-  const affordable = least(spendable(account), left ?? want);
-  const hold = affordable > 0n ? least(want, affordable) : 0n;
+  const affordable = smaller(spendable(account), left ?? want);
+  const hold = affordable > 0n ? smaller(want, affordable) : 0n;
   if (!restore && (hold < min || (hold === 0n && want > 0n))) {
     return {
       code: 'no_funds',
@@ -166,7 +166,7 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
   const more = command.hold - request.amount;
   const covered = more <= 0n || growHold(account, request, more, now);
   const checkpoint = command.checkpoint > request.checkpoint ? command.checkpoint : request.checkpoint;
-  request.checkpoint = least(checkpoint, request.amount);
+  request.checkpoint = smaller(checkpoint, request.amount);
   request.due = Math.max(request.due, now + command.leaseMs);
   account.saveRequest(request);
   return {
@@ -232,7 +232,7 @@ function isChargedInPart(account: AccountRows, { amount, line }: RequestRow, cos
 function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDollars, now: number): boolean {
   const { totals } = account;
   if (!isChargedInPart(account, request, amount)) return false;
-  const moved = least(amount - request.amount, spendable(account));
+  const moved = smaller(amount - request.amount, spendable(account));
   if (moved <= 0n) return false;
   totals.available -= moved;
   totals.spent += moved;
@@ -410,8 +410,8 @@ function endRequest(
   const running = request.state === 'held';
   const hold = running ? request.amount : 0n;
   const already = request.state === 'expired' ? request.amount : 0n;
-  const covered = hold + already + greatest(0n, spendable(account));
-  const rest = greatest(0n, amount - covered);
+  const covered = hold + already + larger(0n, spendable(account));
+  const rest = larger(0n, amount - covered);
   const writtenOff = inParts ? 0n : rest;
   const charged = amount - rest;
   const moved = charged - already;
@@ -443,12 +443,4 @@ function endRequest(
   account.saveRequest(request);
   if (state === 'voided') account.freeIdempotencyKey(request);
   return { hold, charged, moved, writtenOff };
-}
-
-function least(a: NanoDollars, b: NanoDollars): NanoDollars {
-  return a < b ? a : b;
-}
-
-function greatest(a: NanoDollars, b: NanoDollars): NanoDollars {
-  return a > b ? a : b;
 }

@@ -7,11 +7,11 @@ import {
   type EndAllowanceResult,
   MAX_ALLOWANCES,
 } from '../contract/allowances.ts';
-import type { NanoDollars } from '../contract/money.ts';
+import { type NanoDollars, smaller } from '../contract/money.ts';
 import { updateCredits } from './due-credits.ts';
 import { addLot } from './lots.ts';
 import { laterPeriod, periodStart } from './periods.ts';
-import { grantPeriod, least, lotExpiry, lotsOf, roomFor } from './renewals.ts';
+import { grantPeriod, lotExpiry, lotsOf, roomFor } from './renewals.ts';
 import { type Transition, witnessed } from './witnesses.ts';
 
 export const allow: Transition<Allow, AllowResult> = witnessed((account, command, now) => {
@@ -98,7 +98,7 @@ function prorate(account: AccountRows, row: AllowanceRow, command: Allow, now: n
   const more = ((command.amount - row.granted) * left) / BigInt(end - row.period);
   const id = allowanceLotId(row.id, row.period);
   const lot = account.openLots().find((each) => each.id === id);
-  const delta = more > 0n ? least(more, roomFor(account)) : -takeable(account, lot, -more);
+  const delta = more > 0n ? smaller(more, roomFor(account)) : -takeable(account, lot, -more);
   if (delta === 0n) return;
   const { totals } = account;
   totals.granted += delta;
@@ -121,7 +121,7 @@ function prorate(account: AccountRows, row: AllowanceRow, command: Allow, now: n
 /** As much as can be taken back: what was used, or is held, can't. */
 function takeable({ totals }: AccountRows, lot: LotRow | undefined, amount: NanoDollars): NanoDollars {
   if (!lot || totals.available <= 0n) return 0n;
-  return least(least(amount, lot.remaining), totals.available);
+  return smaller(smaller(amount, lot.remaining), totals.available);
 }
 
 /** The expiry of a lot is part of its place in the burn order. */

@@ -1,6 +1,6 @@
 import { type AccountRows, type AllowanceRow, type LotRow, writeLine } from './account-rows.ts';
 import { allowanceLotId, lotPrefix, type Rollover } from '../contract/allowances.ts';
-import { MAX_AMOUNT, type NanoDollars } from '../contract/money.ts';
+import { MAX_AMOUNT, type NanoDollars, smaller } from '../contract/money.ts';
 import { addLot } from './lots.ts';
 import { type Grid, laterPeriod, periodsBetween, periodStart } from './periods.ts';
 
@@ -39,7 +39,7 @@ function renew(account: AccountRows, row: AllowanceRow, now: number): void {
 export function grantPeriod(account: AccountRows, row: AllowanceRow, start: number, now: number): void {
   const expiresAt = lotExpiry(row, row.rollover, start);
   if (expiresAt !== undefined && expiresAt <= now) return;
-  const amount = least(row.amount, roomFor(account));
+  const amount = smaller(row.amount, roomFor(account));
   if (amount <= 0n) return;
   const id = allowanceLotId(row.id, start);
   writeGrant(account, id, amount, now);
@@ -48,7 +48,7 @@ export function grantPeriod(account: AccountRows, row: AllowanceRow, start: numb
 
 /** Makes one lot of all missed periods and of what earlier lots have left. */
 function grantAll(account: AccountRows, row: AllowanceRow, missed: number, now: number): void {
-  const amount = least(row.amount * BigInt(missed), roomFor(account));
+  const amount = smaller(row.amount * BigInt(missed), roomFor(account));
   if (amount <= 0n) return;
   let kept = 0n;
   for (const lot of lotsOf(account, row.id)) {
@@ -80,8 +80,4 @@ function writeGrant(account: AccountRows, id: string, amount: NanoDollars, now: 
 
 export function lotsOf(account: AccountRows, id: string): readonly LotRow[] {
   return account.openLots().filter((lot) => lot.id.startsWith(lotPrefix(id)));
-}
-
-export function least(a: NanoDollars, b: NanoDollars): NanoDollars {
-  return a < b ? a : b;
 }

@@ -1,6 +1,6 @@
 import type { Admit, LedgerStore } from '../contract/ledger-store.ts';
 import type { AccountCommands, StoreCaller } from './store-caller.ts';
-import type { NanoDollars } from '../contract/money.ts';
+import { type NanoDollars, smaller } from '../contract/money.ts';
 import type { Change, LiveHold, RedoLog, WatchedAccount } from './redo-log.ts';
 
 export interface Replay {
@@ -138,7 +138,7 @@ export class Replayer {
     // `unknown`: lost once more, since it was taken again.
     if (code !== 'ok' && code !== 'no_funds') return { reapplied: false, isGone: code === 'closed' };
     const reapplied = reply.code === 'ok' || reply.hold < extend.hold;
-    if (reapplied) this.#window.holdAgain(account, hold, least(renewed.reply.hold, extend.hold));
+    if (reapplied) this.#window.holdAgain(account, hold, smaller(renewed.reply.hold, extend.hold));
     return { reapplied };
   }
 }
@@ -148,7 +148,3 @@ const PLAIN = { traces: [], isRepair: true } as const;
 
 /** Answers to what posts that leave nothing to be done. */
 const TAKEN: ReadonlySet<string> = new Set(['ok', 'duplicate']);
-
-function least(a: NanoDollars, b: NanoDollars): NanoDollars {
-  return a < b ? a : b;
-}

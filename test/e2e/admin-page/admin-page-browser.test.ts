@@ -271,7 +271,7 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
       expect(await text(page, '#charged')).toBe('$3.00');
     });
 
-    it('shows what it last knew, and that it is old, while the store is away', async () => {
+    it('shows what it last knew, and that it is old, while the store is unavailable', async () => {
       const page = await openSignedIn();
       store.away = true;
       await page.getByRole('button', { name: '7 days' }).click();
@@ -353,7 +353,7 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
     );
   });
 
-  it('asks nothing while nobody looks', async () => {
+  it('asks nothing while the page is hidden', async () => {
     const page = await openSignedIn();
     let asked = 0;
     context.on('request', () => (asked += 1));
@@ -411,7 +411,7 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
     expect(await page.getByRole('button', { name: 'Sign out' }).isVisible()).toBe(false);
   });
 
-  it('finds its door wherever it is mounted, with a slash at the end or without', async () => {
+  it('finds its API wherever it is mounted, with a slash at the end or without', async () => {
     await newContext();
     const page = await open('/');
     await signIn(page);

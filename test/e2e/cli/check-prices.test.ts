@@ -249,7 +249,7 @@ describe('check of prices', () => {
     ]);
   });
 
-  it("goes by the config's own prices where the list has none, and says of a model that nobody knows it", async () => {
+  it("goes by the config's own prices where the list has none, and says of a model that it is unknown", async () => {
     const acme = await start([{ id: 'm' }, { id: 'n' }]);
     const path = join(folder, 'c.mts');
     writeFileSync(
@@ -408,7 +408,7 @@ describe('check of prices', () => {
 });
 
 describe('check of what has no price', () => {
-  it('says which tiers of a target are not sold, and warns of prices of tiers that nobody knows', async () => {
+  it('says which tiers of a target are not sold, and warns of prices of unknown tiers', async () => {
     const openai = await start([{ id: 'm' }]);
     const pricing = { input: '1', output: '1' };
     const cost = { ...pricing, cacheWriteInput: '1.25' };

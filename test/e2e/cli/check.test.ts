@@ -159,7 +159,7 @@ describe('check', () => {
     expect(stdout).not.toContain('secret');
   });
 
-  it('asks nobody with a key that no header can hold', async () => {
+  it('sends no request with a key that no header can hold', async () => {
     const acme = await start(['m']);
     const { code, stdout } = await check({
       providers: { acme: { baseURL: acme.baseURL, apiKey: 'sk-of-acme-secret\n' } },
@@ -295,7 +295,7 @@ describe('check', () => {
     expect(code).toBe(0);
   });
 
-  it('waits for nobody longer than it is told', async () => {
+  it('waits no longer than it is configured to', async () => {
     const acme = await startFakeProvider();
     providers.push(acme);
     acme.answer(hang);
@@ -308,7 +308,7 @@ describe('check', () => {
     expect(stdout).toContain('acme: no list of models within 1000 ms\nacme m: 504: ');
   });
 
-  it('says which key is missing, and asks nobody for it', async () => {
+  it('says which key is missing, and sends no request with it', async () => {
     const acme = await start(['m']);
     const path = join(folder, 'c.mts');
     writeFileSync(

@@ -67,7 +67,7 @@ describe('usage', () => {
     );
   });
 
-  it('is by day of the last thirty, unless it is told otherwise', async () => {
+  it('is by day of the last thirty, unless configured otherwise', async () => {
     const { stdout } = await usage('--account', 'zeta');
     const today = new Date().toISOString().slice(0, 10);
     expect(stdout.split('\n').map((line) => line.split(/ +/).slice(0, 2))).toEqual([

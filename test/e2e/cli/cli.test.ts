@@ -162,7 +162,12 @@ describe('the command', () => {
     ],
     ['a store that is none', ['verify', '--store', 'mysql://x'], "store must be 'memory:', 'sqlite:FILE'"],
     ['too little', ['freeze'], 'ACCOUNT is missing\nUsage: chat-completions-router freeze ACCOUNT\n'],
-    ['too much', ['freeze', 'acme', 'zeta'], 'unexpected argument "zeta"'],
+    ['too much', ['freeze', 'acme', 'zeta'], 'unexpected argument "zeta"\n'],
+    [
+      'a config without its option',
+      ['serve', './config.json'],
+      'unexpected argument "./config.json"; did you mean --config ./config.json?',
+    ],
     ['no config', ['serve'], 'no config in this folder: run npx chat-completions-router init\n'],
     ['a value that is nearly one', ['serve', '--log', 'jsn'], 'got "jsn"; did you mean "json"?'],
     ['a list with a value that is nearly one', ['usage', '--by', 'day,modle'], 'did you mean "model"?'],
@@ -172,7 +177,7 @@ describe('the command', () => {
     expect(stderr).toContain(message);
   });
 
-  it('ends with 1 and the reason when the store is away', async () => {
+  it('ends with 1 and the reason when the store is unavailable', async () => {
     const { code, stderr } = await run(['verify', '--store', 'redis://127.0.0.1:1']);
     expect(code).toBe(1);
     expect(stderr).toBe(

@@ -224,7 +224,7 @@ describe('serve', () => {
 });
 
 describe('its health', () => {
-  it('is told without a key', async () => {
+  it('is answered without a key', async () => {
     const { origin } = await serve(['--config', write('c.json', config())]);
     const healthz = await fetch(`${origin}/healthz`);
     expect([healthz.status, await healthz.json()]).toEqual([200, { status: 'ok' }]);
@@ -233,7 +233,7 @@ describe('its health', () => {
     expect((await fetch(`${origin}/healthzz`)).status).toBe(401);
   });
 
-  it('is bad while the store is away, and good again', async () => {
+  it('is bad while the store is unavailable, and good again', async () => {
     const away = await startRedis();
     const served = await serve(['--config', write('c.json', config({ store: away.url }))]);
     const { origin } = served;
@@ -267,7 +267,7 @@ function holdAnswer(): () => void {
   return resolve;
 }
 
-describe('its admin door', () => {
+describe('its admin API', () => {
   const ADMIN_TOKEN = 'a-token-that-nobody-guesses';
 
   it('opens to the token alone, and logs what was changed', async () => {
@@ -322,7 +322,7 @@ describe('its admin door', () => {
   });
 });
 
-describe('a log that nobody reads any more', () => {
+describe('a log without a reader', () => {
   it('ends neither the server nor its streams', async () => {
     const served = await serve(['--config', write('c.json', config())]);
     const client = await clientOf(served);
@@ -409,7 +409,7 @@ describe('a hangup', () => {
     await other.close();
   });
 
-  it('reads TypeScript anew', async () => {
+  it('reads TypeScript again', async () => {
     const model = (id: string): string =>
       `export default { store: ${JSON.stringify(store)}, providers: { a: { baseURL: 'http://127.0.0.1:1' } },
          models: { ${JSON.stringify(id)}: { targets: ['a/m'], pricing: 'free' } } };`;

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { ENV, startExample } from '../../helpers/example.ts';
 
 describe('examples/admin', () => {
-  it('prints a token and commands that work, and lets in nobody else', async ({ onTestFinished }) => {
+  it('prints a token and commands that work, and lets in no other client', async ({ onTestFinished }) => {
     const example = await startExample('admin', {}, /accounts\/demo -H .*\n/);
     onTestFinished(async () => void (await example.stop()));
     const [, address = ''] = /Admin\s+(http:\S+)/.exec(example.banner) ?? [];

@@ -299,7 +299,7 @@ describe.skipIf(LITELLM.missing !== undefined)("LiteLLM's proxy 1.83.0 as a prov
     });
   });
 
-  it('is told as a cut stream when it dies itself, and an estimate is charged', async () => {
+  it('is reported as a cut stream when it dies itself, and an estimate is charged', async () => {
     await startWithKey();
     const settled = gateway.nextSettled();
     const served = provider.served.length;

@@ -93,7 +93,7 @@ describe('next build', () => {
     expect(existsSync(join(folder, 'credits.db'))).toBe(false);
   });
 
-  it('is told so where it asks for credits all the same', async () => {
+  it('gets an error where it asks for credits all the same', async () => {
     const said = await (await fetch(`${next.origin}/built`)).text();
     expect(said).toContain('the ledger is not opened during next build');
   });
@@ -180,7 +180,7 @@ describe.each(MOUNTS)("Next.js 16's %s", (_name, path) => {
 });
 
 describe("Next.js's after", () => {
-  it('keeps the process until an answer that nobody reads any more is over and its charge posted', async () => {
+  it('keeps the process until an answer without a reader is over and its charge posted', async () => {
     const server = await start({ ON_CLIENT_GONE: 'drain' });
     const gateway = await startAt('/v1', server);
     let go: () => void = () => {};

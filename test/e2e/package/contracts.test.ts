@@ -69,7 +69,7 @@ function failuresIn(report: Report): string[] {
 }
 
 describe("the package's contract suites", { timeout: 120_000 }, () => {
-  it('pass for a store that somebody else wrote, and let it remove what it made', () => {
+  it('pass for a store of another author, and let it remove what it made', () => {
     const { status, report } = run('store.test.ts');
     expect(failuresIn(report)).toEqual([]);
     expect(status).toBe(0);
@@ -89,7 +89,7 @@ describe("the package's contract suites", { timeout: 120_000 }, () => {
     );
   });
 
-  it('pass for a server of somebody else, each test of them', () => {
+  it('pass for a server of another author, each test of them', () => {
     const { status, report } = run('mount.test.ts');
     expect(failuresIn(report)).toEqual([]);
     expect(status).toBe(0);

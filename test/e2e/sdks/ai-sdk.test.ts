@@ -23,7 +23,7 @@ describe('the AI SDK, through the router', () => {
 
   afterAll(() => gateway.close());
 
-  it('generates text, and is charged the usage that it is told', async () => {
+  it('generates text, and is charged the usage that it gets', async () => {
     const settled = gateway.nextSettled();
     const { text, usage } = await generateText({ model: provider(PARROT), prompt: 'Say: ahoy' });
     expect(text).toContain('ahoy');

@@ -29,7 +29,7 @@ describe('LangChain, through the router', () => {
 
   afterAll(() => gateway.close());
 
-  it('gets an answer, and is charged the usage that it is told', async () => {
+  it('gets an answer, and is charged the usage that it gets', async () => {
     const settled = gateway.nextSettled();
     const answer = await model.invoke('Say: ahoy');
     expect(answer.text).toContain('ahoy');

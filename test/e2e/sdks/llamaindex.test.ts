@@ -26,7 +26,7 @@ describe('LlamaIndex, through the router', () => {
 
   afterAll(() => gateway.close());
 
-  it('gets an answer, and is charged the usage that it is told', async () => {
+  it('gets an answer, and is charged the usage that it gets', async () => {
     const settled = gateway.nextSettled();
     const { message, raw } = await llm.chat(ask('Say: ahoy'));
     expect(message.content).toContain('ahoy');

@@ -38,7 +38,7 @@ describe('router.accounts', () => {
     expect(await accounts.list({ cursor: 'b' })).toEqual({ accounts: [] });
   });
 
-  it('refuses a page of no size, and one that nobody can read', async () => {
+  it('refuses a page of no size, and an unreadable one', async () => {
     const { accounts } = createChatCompletionsRouter({ ...bare, store: 'memory:' });
     for (const limit of [0, 1001, 1.5, Number.NaN]) {
       await expect(accounts.list({ limit })).rejects.toThrow(

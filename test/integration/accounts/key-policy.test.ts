@@ -148,7 +148,7 @@ describe('a key whose budget is spent', () => {
     });
   });
 
-  it('is told of no new beginning of what is for its lifetime', async () => {
+  it('gets no new beginning of what is for its lifetime', async () => {
     const { post } = await startWith({ budget: { amount: '0.00', per: 'lifetime' } });
     const error = await errorOf(await post(QUESTION));
     expect(error['message']).toMatch(

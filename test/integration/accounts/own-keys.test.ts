@@ -137,7 +137,7 @@ describe('a client with a key of its own', () => {
     },
   );
 
-  it('is told of a 400 that is about the key as of a 401', async () => {
+  it('is reported for a 400 that is about the key as of a 401', async () => {
     await start();
     provider.script = answerJson('{"error":{"message":"No connected db.","type":"no_db_connection"}}', 400);
     const response = await ask();

@@ -9,7 +9,7 @@ import { answerStream, beginStream, STREAM, text, USAGE_EVENT } from '../../help
 
 const STREAMED = { ...QUESTION, stream: true };
 
-describe('the Node door over HTTP/2', () => {
+describe('the Node handler over HTTP/2', () => {
   let gateway: Gateway;
   let client: http2.ClientHttp2Session;
 

@@ -90,7 +90,7 @@ function log(tell: (line: string) => void): RequestHandler {
   };
 }
 
-describe('the promise of a door', () => {
+describe('the contract of a handler', () => {
   it.each<
     [string, (router: ChatCompletionsRouter, settle: (request: Promise<unknown>) => void) => http.Server]
   >([

@@ -18,7 +18,7 @@ function behind(...before: RequestHandler[]): Promise<Gateway> {
   });
 }
 
-describe('a body that somebody read before the router', () => {
+describe('a body that was read before the router', () => {
   it.each([
     ['express.raw()', express.raw({ type: '*/*' })],
     ['express.text()', express.text({ type: '*/*' })],

@@ -30,7 +30,7 @@ const ON_THE_WIRE = {
   budget: { amount: '5.00', per: 'month' },
 };
 
-describe('the keys of the admin door', () => {
+describe('the keys of the admin API', () => {
   let door: AdminDoor;
 
   beforeEach(async () => {

@@ -132,7 +132,7 @@ describe.each(Object.entries(MOUNTS))('the admin router on %s', (_name, mount) =
     });
   });
 
-  it('refuses strangers, bad input and unknown paths in the shape of OpenAI', async () => {
+  it('refuses unauthenticated clients, bad input and unknown paths in the shape of OpenAI', async () => {
     const stranger = await door.fetch('/accounts');
     expect(stranger.status).toBe(401);
     expect(await stranger.json()).toEqual({

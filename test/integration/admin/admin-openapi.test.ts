@@ -273,7 +273,7 @@ describe('the description of the admin API', () => {
     expect(problems(document, account, { ...right, secret: 'x' })).toHaveLength(1);
   });
 
-  it('takes by its schemas what the door takes, and refuses what it refuses', async () => {
+  it('takes by its schemas what the API takes, and refuses what it refuses', async () => {
     const document = await openDocument();
     const { NewGrant: grant = {} } = document.components.schemas;
     expect(problems(document, grant, { amount: '25.00', expires_at: '2027-01-31T00:00:00Z' })).toEqual([]);

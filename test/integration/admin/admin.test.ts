@@ -27,7 +27,7 @@ describe('createAdminRouter', () => {
   });
 });
 
-describe('who asks the admin door', () => {
+describe('callers of the admin API', () => {
   it('is judged by the path that is served, whatever stands before it', async () => {
     const door = await startAdmin({
       authorize: ({ path }) => (/^(\/v\d)?\/usage/.test(path) ? 'viewer' : undefined),
@@ -145,7 +145,7 @@ describe('a page of another site', () => {
   });
 });
 
-describe('the admin door, given what can only be a mistake,', () => {
+describe('the admin API, given what can only be a mistake,', () => {
   let door: AdminDoor;
 
   beforeEach(async () => {
@@ -315,7 +315,7 @@ describe('what an account refuses', () => {
     await door.close();
   });
 
-  it('is a 503 that says whether it may have happened, while the store is away', async () => {
+  it('is a 503 that says whether it may have happened, while the store is unavailable', async () => {
     class AwayStore extends MemoryStore {
       applied: 'no' | 'unknown' = 'no';
       override grant(): never {
@@ -455,7 +455,7 @@ describe('the audit', () => {
     await door.close();
   });
 
-  it('has what strangers tried to change, and nothing of what anybody read', async () => {
+  it('has what unauthenticated clients tried to change, and nothing of what was read', async () => {
     const door = await startAdmin();
     await door.fetch(GRANTS, {
       method: 'POST',
@@ -513,7 +513,7 @@ describe('the audit', () => {
   });
 });
 
-describe('what the admin door shows', () => {
+describe('what the admin API shows', () => {
   it('is the journal, page by page', async () => {
     const door = await startAdmin();
     for (const id of ['a', 'b', 'c']) await door.router.credits.grant('acme', '1.00', { id });

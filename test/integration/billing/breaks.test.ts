@@ -131,7 +131,7 @@ describe('a stream that ends before it is over', () => {
     written.mockRestore();
   });
 
-  it('is told from a whole one by what its target did before, where nobody said what it does', async () => {
+  it('is distinguished from a whole one by what its target did before, where no setting says what it does', async () => {
     await start(stream(...WORDS));
     expect(await hear()).toEqual({ text: 'Hello there', error: undefined });
     gateway.provider.script = answerStream(STREAM);

@@ -11,7 +11,7 @@ import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { noticing } from '../../helpers/noticed.ts';
 import { event } from '../../helpers/provider.ts';
 
-describe('answers that are read on for nobody', () => {
+describe('answers that are read to the end without a client', () => {
   const wanted = (): boolean => true;
   const drainOf = (drains: DetachedReads, key = 'a'): DetachedRead => new DetachedRead(drains, key, wanted);
   const reader = (): ReturnType<typeof vi.fn<() => void>> => vi.fn<() => void>();
@@ -171,7 +171,7 @@ describe('clients that leave in mid-answer', () => {
     expect(await settled).toMatchObject({ ending: 'client_gone', usageSource: 'estimated', voided: false });
   });
 
-  it('are not drained by a provider that is told to abort', async () => {
+  it('are not drained by a provider that is configured to abort', async () => {
     gateway = await startGateway({ provider: { onDisconnect: 'abort' } });
     gateway.provider.script = stream(chunk('Hello'), hang);
     const settled = gateway.nextSettled();

@@ -245,7 +245,7 @@ describe('GET /generation', () => {
     expect(await looked).toMatchObject({ status: 200, body: { data: { charged: '0.000045' } } });
   });
 
-  it("is of the caller's own account: of others nobody says whether there is such a request", async () => {
+  it("is of the caller's own account: of others it does not say whether there is such a request", async () => {
     const id = await ask(answerJson(completionBody()));
     const { key } = await gateway.router.keys.create({ account: 'other', name: 'theirs' });
     const theirs = await fetch(`${gateway.baseURL}/generation?id=${id}`, {
@@ -343,7 +343,7 @@ describe('router.usage.generation', () => {
     });
   });
 
-  it('is told of a voided request, as far as its record goes', async () => {
+  it('is reported for a voided request, as far as its record goes', async () => {
     const id = await ask(answerJson('{"error":{"message":"no"}}', 500));
     expect(await gateway.router.usage.generation('acct', id)).toMatchObject({
       state: 'voided',

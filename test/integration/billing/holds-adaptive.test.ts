@@ -407,7 +407,7 @@ describe('a stream whose hold can not grow', () => {
   });
 });
 
-describe('a store that is away when a hold is to grow', () => {
+describe('a store that is unavailable when a hold is to grow', () => {
   afterEach(() => {
     vi.useRealTimers();
   });

@@ -101,7 +101,7 @@ describe.each(Object.entries(ENDINGS))('a stream that %s', (ending, end) => {
 describe('a provider that counts more than was held', () => {
   const DEAR = completionBody({ usage: { prompt_tokens: 9, completion_tokens: 3000, total_tokens: 3009 } });
 
-  it('is paid down to a balance of 0; the rest is written off, both are told, and nothing more is admitted', async () => {
+  it('is paid down to a balance of 0; the rest is written off, both are reported, and nothing more is admitted', async () => {
     const events: LedgerEvent[] = [];
     let onSettled = (): void => {};
     const settled = new Promise<void>((resolve) => (onSettled = resolve));

@@ -31,7 +31,7 @@ describe('a request with an Idempotency-Key', () => {
     return response;
   }
 
-  it('that runs is not sent a second time: it is told to come again', async () => {
+  it('that runs is not sent a second time: it is asked to retry', async () => {
     const gate = new Gate();
     gateway.provider.script = gate.before(answerJson(completionBody()));
     const arrived = gateway.provider.next();
@@ -120,7 +120,7 @@ describe('a request with an Idempotency-Key', () => {
     expect(gateway.provider.received).toHaveLength(1);
   });
 
-  it('with a body of many slices is told from one that differs in its last byte', async () => {
+  it('with a body of many slices is distinguished from one that differs in its last byte', async () => {
     gateway.provider.script = answerJson(completionBody());
     const long = (end: string): unknown => {
       const image_url = { url: `data:image/png;base64,${'A'.repeat(3 * 1024 * 1024)}${end}` };
@@ -189,7 +189,7 @@ describe('a request with an Idempotency-Key', () => {
     }
   });
 
-  it('is told to the official client as a conflict that it does not repeat', async () => {
+  it('is reported to the official client as a conflict that it does not repeat', async () => {
     const client = new OpenAI({ baseURL: gateway.baseURL, apiKey: gateway.key, maxRetries: 2 });
     const options = { headers: { 'Idempotency-Key': 'order-1' } };
     const settled = gateway.nextSettled();

@@ -19,7 +19,7 @@ import { startReplicatedRedis } from '../../helpers/replicated-redis.ts';
  */
 const COST = '0.000045';
 
-describe('while the store is away', { timeout: 30_000 }, () => {
+describe('while the store is unavailable', { timeout: 30_000 }, () => {
   it('requests are refused with 503, and nothing is sent', async () => {
     const { server, gateway } = await open();
     await server.kill();
@@ -30,10 +30,10 @@ describe('while the store is away', { timeout: 30_000 }, () => {
   it('a thousand refusals are a few lines and one event', async () => {
     const { server, gateway, events } = await open();
     await server.kill();
-    const began = performance.now();
     for (let n = 0; n < 20; n++) await Promise.all(Array.from({ length: 50 }, () => refuses(gateway)));
     expect(events.map(({ type }) => type)).toEqual(['store_unavailable']);
-    expect(gateway.errors.length).toBeLessThanOrEqual(1 + (performance.now() - began) / 1000);
+    // One a second, of a test that takes 30 at most.
+    expect(gateway.errors.length).toBeLessThanOrEqual(31);
   });
 
   it('running requests are finished, and charged once it is back', async () => {
@@ -95,9 +95,7 @@ describe('when the store has lost writes', { timeout: 30_000 }, () => {
     const { held } = await gateway.router.credits.balance('acct');
     await redis.promote();
     redis.redirect();
-    await expect
-      .poll(() => events.map(({ type }) => type), { timeout: 15_000 })
-      .toContain('rollback_repaired');
+    await expect.poll(() => events.map(({ type }) => type)).toContain('rollback_repaired');
     await holds(gateway, { held, totalUsed: COST });
     const second = gateway.nextSettled();
     await running.finish();
@@ -105,7 +103,7 @@ describe('when the store has lost writes', { timeout: 30_000 }, () => {
     await holds(gateway, { held: '0.00', totalUsed: '0.00009', balance: '4.99991' });
   });
 
-  it('to a restart without persistence, its accounts are refused, and none is made anew', async () => {
+  it('to a restart without persistence, its accounts are refused, and none is made again', async () => {
     const { server, gateway, events } = await open();
     const settled = gateway.nextSettled();
     expect((await gateway.post(QUESTION)).status).toBe(200);
@@ -163,7 +161,7 @@ describe('when the store takes no writes', { timeout: 30_000 }, () => {
 });
 
 describe('a router that is closed', { timeout: 30_000 }, () => {
-  it('while the store is away leaves its charges in the outbox, and the next one posts them', async () => {
+  it('while the store is unavailable leaves its charges in the outbox, and the next one posts them', async () => {
     const outboxDir = newFolder();
     const { server, gateway } = await open({ outboxDir, closeTimeoutMs: 200 });
     const running = await startStream(gateway);
@@ -211,7 +209,7 @@ describe('when the outbox can not be written', { timeout: 30_000 }, () => {
     expect(events).toMatchObject([{ type: 'outbox_failed' }]);
     rmSync(outboxDir);
     const settled = gateway.nextSettled();
-    await expect.poll(async () => (await gateway.post(QUESTION)).status, { timeout: 5000 }).toBe(200);
+    await expect.poll(async () => (await gateway.post(QUESTION)).status).toBe(200);
     expect(await settled).toMatchObject({ charged: COST });
     expect(events.map(({ type }) => type)).toEqual(['outbox_failed', 'outbox_recovered']);
   });
@@ -286,7 +284,7 @@ async function refuses(gateway: Gateway): Promise<void> {
 /** What the account comes to. */
 async function holds(gateway: Gateway, balance: object): Promise<void> {
   await expect
-    .poll(() => gateway.router.credits.balance('acct').catch(() => undefined), { timeout: 15_000 })
+    .poll(() => gateway.router.credits.balance('acct').catch(() => undefined))
     .toMatchObject(balance);
 }
 

@@ -261,7 +261,7 @@ describe('an answer of a tier that has no price', () => {
   });
 });
 
-describe('an answer of a tier that nobody asked for', () => {
+describe('an answer of a tier that was not asked for', () => {
   afterEach(() => gateway.close());
 
   /** Of 100 tokens and 1,000: 0.0031 at the plain price, 0.0062 as priority. */

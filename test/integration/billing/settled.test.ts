@@ -34,7 +34,7 @@ function watch(promise: Promise<unknown>): { readonly done: boolean } {
   return watched;
 }
 
-describe('a host that stops when nobody waits', () => {
+describe('a host that stops when no client waits', () => {
   let store: SlowStore;
   let gateway: Gateway;
 
@@ -67,7 +67,7 @@ describe('a host that stops when nobody waits', () => {
     expect(gateway.settled).toHaveLength(1);
   });
 
-  it('is not told of a response of its own that throws: that is for whoever called the door', async () => {
+  it('does not report a response of its own that throws: that is for the caller of the handler', async () => {
     const works: Promise<void>[] = [];
     const doors: Promise<unknown>[] = [];
     const mount: Mount = (router) => {

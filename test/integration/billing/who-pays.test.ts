@@ -286,7 +286,7 @@ describe('client leaves mid-stream', () => {
     expect(await upstreamClosed()).toBe(true);
   });
 
-  it('costs the usage that was told last', async () => {
+  it('costs the usage that was reported last', async () => {
     await start();
     const usage = { prompt_tokens: 20, completion_tokens: 30, total_tokens: 50 };
     const counted = event({ choices: [{ index: 0, delta: { content: HELLO }, finish_reason: null }], usage });
@@ -302,7 +302,7 @@ describe('client leaves, and the rest is drained', () => {
     expect(line).toEqual({ charge: 45_000n, cost: 16_500n, source: 'upstream', ending: 'client_gone' });
   });
 
-  it('costs the usage also of an answer that nobody awaited the head of', async () => {
+  it('costs the usage also of an answer whose head was not awaited', async () => {
     await start({ provider: { onDisconnect: 'drain' } });
     const { line } = await leaveUnanswered(answerStream(STREAM));
     expect(line).toEqual({ charge: 45_000n, cost: 16_500n, source: 'upstream', ending: 'client_gone' });
@@ -443,7 +443,7 @@ describe('an answer that is no use', () => {
     expect((await ask(script)).line).toMatchObject({ charge });
   });
 
-  it('is given back whole where nobody knows what the provider bills', async () => {
+  it('is given back whole where it is unknown what the provider bills', async () => {
     gateway = await startGateway({ emptyAnswerIsFree: true });
     const { told, line } = await ask(answerJson(EMPTY), {});
     expect(told).toMatchObject({ voided: true, charged: '0.00' });

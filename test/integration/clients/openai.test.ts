@@ -19,7 +19,7 @@ describe('the openai package, through the router', () => {
 
   const ask = (content: string) => ({ model: PARROT, messages: [{ role: 'user' as const, content }] });
 
-  it('gets an answer, and is charged the usage that it is told', async () => {
+  it('gets an answer, and is charged the usage that it gets', async () => {
     const settled = gateway.nextSettled();
     const { choices, usage } = await openai.chat.completions.create(ask('Say: ahoy'));
     expect(choices[0]?.message.content).toContain('ahoy');

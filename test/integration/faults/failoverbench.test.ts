@@ -73,7 +73,7 @@ function expectBroken(heard: Heard, code: string, words: number): void {
 const words = (count: number): string[] => WORDS.slice(0, count).map((word) => chunk(word));
 
 describe('S01 429 with Retry-After', () => {
-  it('is waited for as long as it says, where nobody else can be asked', async () => {
+  it('is waited for as long as it says, where no other target can be asked', async () => {
     await start({ primaryAlone: true });
     two.primary.answer(error(429, { headers: { 'retry-after-ms': '200' } }), WELL);
     const heard = await two.hear();
@@ -83,7 +83,7 @@ describe('S01 429 with Retry-After', () => {
     expect(await two.books()).toEqual({ used: PRIMARY_CHARGE, held: '0.00' });
   });
 
-  it('is not waited for where somebody else can', async () => {
+  it('is not waited for where another target can be asked', async () => {
     await start();
     two.primary.answer(rateLimited(2));
     const heard = await two.hear();
@@ -94,7 +94,7 @@ describe('S01 429 with Retry-After', () => {
 });
 
 describe('S02 429 without Retry-After, persistent', () => {
-  it('is answered by the fallback; nobody hammers', async () => {
+  it('is answered by the fallback; no client hammers', async () => {
     await start();
     two.primary.answer(rateLimited());
     expectAnswer(await two.hear(), 'fallback');
@@ -102,7 +102,7 @@ describe('S02 429 without Retry-After, persistent', () => {
     expect(await two.books()).toEqual({ used: FALLBACK_CHARGE, held: '0.00' });
   });
 
-  it('is told as it is after one more try, where nobody else can be asked', async () => {
+  it('is passed as it is after one more try, where no other target can be asked', async () => {
     await start({ primaryAlone: true });
     two.primary.answer(rateLimited());
     const heard = await two.hear();
@@ -160,7 +160,7 @@ describe('S06 No response at all', () => {
     expect(await two.books()).toEqual({ used: FALLBACK_CHARGE, held: '0.00' });
   });
 
-  it('is a 504 within its time, where nobody else can be asked', async () => {
+  it('is a 504 within its time, where no other target can be asked', async () => {
     await start({ primaryAlone: true, timeouts: { firstByteMs: 150 } });
     two.primary.answer(hang);
     const heard = await two.hear();
@@ -254,7 +254,7 @@ it('S11 Stream ends without [DONE]: a whole answer, at once, with its usage', as
 describe('S12 Context length exceeded', () => {
   const tooLong = error(400, { message: 'Too long.', code: 'context_length_exceeded', param: 'messages' });
 
-  it('is answered by a fallback that reads more; nobody is asked twice', async () => {
+  it('is answered by a fallback that reads more; no target is asked twice', async () => {
     await start();
     two.primary.answer(tooLong);
     expectAnswer(await two.hear(), 'fallback');
@@ -262,7 +262,7 @@ describe('S12 Context length exceeded', () => {
     expect(await two.books()).toEqual({ used: FALLBACK_CHARGE, held: '0.00' });
   });
 
-  it('is told as it is, where nobody else can be asked', async () => {
+  it('is passed as it is, where no other target can be asked', async () => {
     await start({ primaryAlone: true });
     two.primary.answer(tooLong);
     const heard = await two.hear();
@@ -272,7 +272,7 @@ describe('S12 Context length exceeded', () => {
   });
 });
 
-it("S13 Content-filter rejection: the provider's own reason, and nobody else is asked", async () => {
+it("S13 Content-filter rejection: the provider's own reason, and no other target is asked", async () => {
   await start();
   two.primary.answer(error(400, { message: 'Not this.', code: 'content_policy_violation' }));
   const heard = await two.hear();

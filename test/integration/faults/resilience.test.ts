@@ -182,7 +182,7 @@ describe('E3 a failure in each phase', () => {
   });
 });
 
-it('E4 a kept connection that its provider closes just then costs nobody an error, and is paid once', async () => {
+it('E4 a kept connection that its provider closes just then costs no client an error, and is paid once', async () => {
   await start({ primaryAlone: true });
   const used = new WeakSet<object>();
   two.primary.answer((response, request) => {

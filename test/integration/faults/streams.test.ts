@@ -153,7 +153,7 @@ describe('B3 an error inside a 200', () => {
     expect(await two.books()).toEqual({ used: '0.000019', held: '0.00' });
   });
 
-  it('as a reason for the end is told as it is, and charged as told', async () => {
+  it('as a reason for the end is passed as it is, and charged as reported', async () => {
     const last = { choices: [{ index: 0, delta: {}, finish_reason: 'error' }], usage: USAGE };
     two.primary.answer(stream(chunk(' w00'), chunk(last), DONE));
     expect(await two.hear()).toMatchObject({ text: ' w00', finishReason: 'error', error: undefined });

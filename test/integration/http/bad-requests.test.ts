@@ -120,7 +120,7 @@ describe('a request that can not be a completion', () => {
     await (await gateway.fetch('/models')).text();
   });
 
-  it('is not read at all from a stranger', async () => {
+  it('is not read at all from an unauthenticated client', async () => {
     const socket = net.connect(Number(new URL(gateway.baseURL).port), '127.0.0.1');
     socket.write('POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 999\r\n\r\n');
     const [answer] = (await once(socket, 'data')) as [Buffer];

@@ -94,7 +94,7 @@ describe('models of a request’s own choice', () => {
     expect(together).toBeCloseTo(Number(alone) * 2, 9);
   });
 
-  it('are a 404 where one does not exist, and nobody is asked', async () => {
+  it('are a 404 where one does not exist, and no provider is asked', async () => {
     const response = await gateway.post({ ...QUESTION, models: ['acme/smart', 'acme/none'] });
     expect(response.status).toBe(404);
     expect(await response.json()).toMatchObject({ error: { code: 'model_not_found' } });

@@ -32,7 +32,7 @@ describe('a page of another origin', () => {
     expect([...headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
   });
 
-  it('is told without a key that it may send what client libraries send', async () => {
+  it('is answered without a key that it may send what client libraries send', async () => {
     const gateway = await start(true);
     const { status, headers } = await ask(gateway, PAGE);
     expect(status).toBe(204);
@@ -58,7 +58,7 @@ describe('a page of another origin', () => {
     expect(response.headers.get('access-control-allow-origin')).toBe('*');
   });
 
-  it('is let in by name, and caches are told that others are not', async () => {
+  it('is let in by name, and caches are informed that others are not', async () => {
     const gateway = await start({ origins: [PAGE], maxAgeSeconds: 60 });
     const named = await ask(gateway, PAGE);
     expect(named.headers.get('access-control-allow-origin')).toBe(PAGE);
@@ -69,7 +69,7 @@ describe('a page of another origin', () => {
     expect(other.headers.get('vary')).toBe('origin');
   });
 
-  it('is let in at the Web door too', async () => {
+  it('is let in at the fetch handler too', async () => {
     const { router } = await start(true);
     const headers = { origin: PAGE, 'access-control-request-method': 'GET' };
     const response = await router.fetch(

@@ -51,13 +51,13 @@ describe('a request of an odd form', () => {
     return { head: raw.received.slice(0, end), body: raw.received.slice(end + 4) };
   }
 
-  it('is told to go on where it expects that, and the provider hears nothing of it', async () => {
+  it('gets 100 Continue where it expects that, and the provider hears nothing of it', async () => {
     const answer = await exchangeRaw(portOf(gateway), post(gateway, [LENGTH, CLOSE, 'expect: 100-continue']));
     expect(answer).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
     expect(upstream().head).not.toMatch(/expect/i);
   });
 
-  it('is refused where it expects what nobody can do', async () => {
+  it('is refused where it expects what is not supported', async () => {
     const answer = await exchangeRaw(portOf(gateway), post(gateway, [LENGTH, CLOSE, 'expect: the-moon']));
     expect(answer).toMatch(/^HTTP\/1\.1 417 /);
     expect(raw.received).toBe('');

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { verifyLedger } from '../../../src/ledger/operations/verify.ts';
 import type { AccountState, JournalLine, LedgerStore } from '../../../src/ledger/contract/ledger-store.ts';
@@ -14,7 +14,7 @@ import { behavesLikeTheModel } from '../../contracts/ledger-commands.ts';
 import { MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { findingsOf } from '../../helpers/audit.ts';
 import { admission, namespace, settlement } from '../../helpers/redis-ledger.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 import { runs } from '../../helpers/runs.ts';
 
 const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
@@ -22,17 +22,11 @@ const folder = mkdtempSync(join(tmpdir(), 'ccr-audit-'));
 let files = 0;
 const newFile = (): string => join(folder, `${(files += 1)}.db`);
 
-let server: RedisServer;
 let redis: Redis;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
+useRedis((own) => ({ redis } = own));
 
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
+afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 

@@ -100,7 +100,7 @@ describe('housekeeping', () => {
     expect(other.sweeps).toBe(1);
   });
 
-  it('ends leases that nobody renews, and expires credits, of accounts that nobody asks for', async () => {
+  it('ends leases that are not renewed, and expires credits, of accounts without requests', async () => {
     await store.grant({ account: 'acme', id: 'g1', amount: 100n });
     await store.grant({ account: 'acme', id: 'g2', amount: 50n, expiresAt: NOON + HOUR, priority: 99 });
     await store.admit(admission(1, 30n));

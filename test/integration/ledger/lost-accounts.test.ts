@@ -59,7 +59,7 @@ describe('an account that Redis has lost by FLUSHALL', { timeout: 30_000 }, () =
     expect(await admin.dbsize()).toBe(0);
   });
 
-  it('is a 503 to its customers, who are told nothing of it', async () => {
+  it('is a 503 to its customers, who see nothing of it', async () => {
     const { gateway, admin } = await open();
     const settled = gateway.nextSettled();
     expect((await gateway.post(QUESTION)).status).toBe(200);

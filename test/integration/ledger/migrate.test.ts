@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { type ApiKeys, createApiKeys } from '../../../src/keys/api-keys.ts';
@@ -17,12 +17,11 @@ import { behavesLikeTheModel } from '../../contracts/ledger-commands.ts';
 import { DAY, hashOf, MINUTE, NOON, requestId } from '../../contracts/ledger-fixture.ts';
 import { findingsOf } from '../../helpers/audit.ts';
 import { admission, namespace, settlement } from '../../helpers/redis-ledger.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 import { runs } from '../../helpers/runs.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'ccr-migrate-'));
 let files = 0;
-let server: RedisServer;
 let redis: Redis;
 const clock = { now: NOON };
 const now = (): number => clock.now;
@@ -36,15 +35,13 @@ function open<T extends LedgerStore>(store: T): T {
   return store;
 }
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
+useRedis((own) => ({ redis } = own));
+
+beforeAll(() => {
   redis.setMaxListeners(100);
 });
 
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
+afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 

@@ -179,7 +179,7 @@ describe('an outbox', () => {
     expect(outboxes.flatMap(({ leftovers }) => leftovers)).toHaveLength(50);
   });
 
-  it('of a process that stood still is written anew when another took it', async () => {
+  it('of a process that stood still is written again when another took it', async () => {
     const { outbox, folder } = open();
     outbox.append(intent(1));
     clock.now += 6000;
@@ -375,9 +375,7 @@ describe('processes with an outbox', () => {
     );
     for (const each of next) await each.balance('acme');
     // Its process is seen to be gone: nobody waits until its signs of life are missed.
-    await expect
-      .poll(() => store.balance('acme'), { timeout: 7000 })
-      .toMatchObject({ spent: 1003n, held: 0n });
+    await expect.poll(() => store.balance('acme')).toMatchObject({ spent: 1003n, held: 0n });
     const journal = await store.journal('acme', 0n, 10_000);
     const posted = journal
       .filter((line) => line.type !== 'g')

@@ -52,7 +52,7 @@ describe('concurrent requests', () => {
     await comesTo(gateway, { held: '0.00', totalUsed: '0.000315' });
   });
 
-  it('of an account that nobody has granted anything are refused, the first one too (LiteLLM #40095)', async () => {
+  it('of an account without grants are refused, the first one too (LiteLLM #40095)', async () => {
     const gateway = await open({}, '0.00');
     const statuses = await Promise.all([1, 2, 3].map(async () => (await gateway.post(QUESTION)).status));
     expect(statuses).toEqual([402, 402, 402]);

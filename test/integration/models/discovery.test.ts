@@ -288,7 +288,7 @@ describe('models that a provider lists', () => {
     await expect.poll(ids).toEqual([]);
   });
 
-  it('stay while the provider fails, which is told without its key', async () => {
+  it('stay while the provider fails, which is reported without its key', async () => {
     await start({ refreshMs: 20 });
     await router.ready();
     const error = nextError();
@@ -356,7 +356,7 @@ describe('models that a provider lists', () => {
     expect(await ids()).toEqual([]);
   });
 
-  it('survive a reload with another key while their provider is away, and keep nobody waiting', async () => {
+  it('survive a reload with another key while their provider is unavailable, and keep no request waiting', async () => {
     await start();
     await router.ready();
     const reloaded = (path: string): void => {

@@ -126,7 +126,7 @@ describe('onRequest and onResponse', () => {
     expect(await ask('/models', { method: 'OPTIONS' })).toMatchObject({ method: 'OPTIONS', status: 204 });
   });
 
-  it('tell of a stranger no account, and which endpoint it wanted', async () => {
+  it('report no account of an unauthenticated client, and which endpoint it wanted', async () => {
     const ended = await complete({}, { headers: { authorization: 'Bearer sk-ccr-wrong' } });
     expect(ended).toMatchObject({ endpoint: 'completions', status: 401, errorCode: 'invalid_api_key' });
     expect(ended).not.toHaveProperty('account');
@@ -165,7 +165,7 @@ describe('onRequest and onResponse', () => {
     expect(await complete({}, init)).toMatchObject(refused);
   });
 
-  it("tell of a provider's refusal with its status, and no code of ours", async () => {
+  it("tell of a provider's refusal with its status, and no code of the router's", async () => {
     gateway.provider.script = answerJson('{"error":{"message":"slow down"}}', 429);
     const ended = await complete();
     expect(ended).toMatchObject({ status: 429, provider: 'loopback', ending: 'finished', admitted: true });
@@ -281,7 +281,7 @@ describe('onRequest and onResponse', () => {
 });
 
 describe('attempts of a failover', () => {
-  it('are told in their order, each with what came of it', async () => {
+  it('are called in their order, each with what came of it', async () => {
     const told = collectTold();
     const two = await startTwoTargets({ hooks: [told.hooks] });
     two.primary.answer(refuse(503));
@@ -326,7 +326,7 @@ describe('several hooks', () => {
     error.mockRestore();
   });
 
-  it('that only measure leave what nobody reads to stderr', async () => {
+  it('that only measure leave what they do not read to stderr', async () => {
     const error = vi.spyOn(console, 'error').mockImplementation(() => {});
     const counted: Error[] = [];
     const measuring: Hooks = { keepsDefaultLog: true, onError: (failure) => counted.push(failure) };
@@ -341,7 +341,7 @@ describe('several hooks', () => {
 });
 
 describe('upstreamHeaders', () => {
-  it('adds headers to what goes to the provider, and replaces none of ours', async () => {
+  it("adds headers to what goes to the provider, and replaces none of the router's", async () => {
     const asked: unknown[] = [];
     const gateway = await startGateway({
       hooks: [

@@ -227,7 +227,7 @@ describe('openTelemetryHooks({ recordContent: true })', () => {
     expect(truncated).toBe(true);
   });
 
-  it('records up to 64 KiB of each unless it is told otherwise', async () => {
+  it('records up to 64 KiB of each unless configured otherwise', async () => {
     const messages = [{ role: 'user', content: 'x'.repeat(65_536) }];
     const { input, output, truncated } = await ask(answerJson(completionBody()), { messages });
     expect(input).toBeUndefined();

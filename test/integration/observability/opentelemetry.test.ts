@@ -306,7 +306,7 @@ describe('spans of a router', () => {
     expect(gateway.provider.received[0]?.headers).not.toHaveProperty('traceparent');
   });
 
-  it('are told to the provider with `propagate`, one for each attempt, and no baggage', async () => {
+  it('are sent to the provider with `propagate`, one for each attempt, and no baggage', async () => {
     const withBaggage: Mount = (router: ChatCompletionsRouter) =>
       listen(
         http.createServer((request, response) => {

@@ -61,7 +61,7 @@ describe('metrics of a router', () => {
     await gateway.close();
   });
 
-  it('count refusals by their code, and strangers', async () => {
+  it('count refusals by their code, and unauthenticated clients', async () => {
     const metrics = createPrometheusMetrics();
     const told = collectTold();
     const gateway = await startGateway({ hooks: [metrics.hooks, told.hooks] });
@@ -306,7 +306,7 @@ describe('the handler of metrics', () => {
     expect([head.status, await head.text()]).toEqual([200, '']);
   });
 
-  it('lets nobody in while it can not be found out who may', async () => {
+  it('lets no request in while the authorize hook fails', async () => {
     const broken = createPrometheusMetrics({ authorize: () => Promise.reject(new Error('boom')) });
     const response = await broken.fetch(new Request('http://gateway.test/metrics'));
     expect(response.status).toBe(500);

@@ -91,7 +91,7 @@ describe('onContent', () => {
     expect(streamed).toBe(true);
   });
 
-  it('has the same through the Web door', async () => {
+  it('has the same through the fetch handler', async () => {
     const recording = record();
     gateway = await startGateway({ hooks: [recording.hooks] });
     const told = recording.first;
@@ -150,7 +150,7 @@ describe('onContent', () => {
     await Promise.all([two.primary.close(), two.fallback.close()]);
   });
 
-  it('has the error that the client was told where nobody answered', async () => {
+  it('has the error that the client got where no provider answered', async () => {
     const recording = record();
     gateway = await startGateway({ hooks: [recording.hooks], retries: false });
     gateway.provider.script = (response) => response.destroy();
@@ -233,7 +233,7 @@ describe('without onContent', () => {
     expect(observer?.begin(request, '/v1/chat/completions', 'completions').content).toBeUndefined();
   });
 
-  it('nothing of a prompt or an answer is told, however a request ends', async () => {
+  it('nothing of a prompt or an answer is reported, however a request ends', async () => {
     const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
     const events: unknown[] = [];
     const note = (...told: unknown[]): void => {

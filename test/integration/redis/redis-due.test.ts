@@ -1,5 +1,5 @@
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { Redis } from 'ioredis';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
 import { RedisKeys } from '../../../src/ledger/stores/redis/redis-keys.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
@@ -9,17 +9,16 @@ import { RedisConnection } from '../../../src/ledger/stores/redis/redis-connecti
 import { ScriptRunner } from '../../../src/ledger/stores/redis/script-runner.ts';
 import { MINUTE, NOON } from '../../contracts/ledger-fixture.ts';
 import { admission, namespace, settlement } from '../../helpers/redis-ledger.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 
 const HOUR = 60 * MINUTE;
 
-let server: RedisServer;
 let redis: Redis;
 let runner: ScriptRunner;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
+useRedis((own) => ({ redis } = own));
+
+beforeAll(() => {
   runner = new ScriptRunner({
     connection: new RedisConnection(redis),
     keys: new RedisKeys(''),
@@ -27,11 +26,6 @@ beforeAll(async () => {
     timeoutMs: 2000,
     durability: undefined,
   });
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
 });
 
 describe('accounts whose time has come', () => {

@@ -1,27 +1,20 @@
 import { once } from 'node:events';
 
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import type { RedisClient } from '../../../src/ledger/stores/redis/redis-client.ts';
 import { RedisStore, type RedisStoreOptions } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { requestId } from '../../contracts/ledger-fixture.ts';
 import { admission, namespace, settlement, story } from '../../helpers/redis-ledger.ts';
 import { startRelay } from '../../helpers/redis-relay.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import type { RedisServer } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 
 let server: RedisServer;
 let redis: Redis;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+useRedis((own) => ({ server, redis } = own));
 
 afterEach(async () => {
   for (const store of opened.splice(0)) await store.close();

@@ -10,22 +10,21 @@ import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { describeLedgerStore } from '../../contracts/index.ts';
 import { NOON } from '../../contracts/ledger-fixture.ts';
 import { admission, namespace, settlement, story } from '../../helpers/redis-ledger.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import type { RedisServer } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 
 let server: RedisServer;
 let redis: Redis;
 let withoutFunctions: Redis;
 
+useRedis((own) => ({ server, redis } = own));
+
 beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
   withoutFunctions = await clientOf('scripts', '-fcall');
 });
 
-afterAll(async () => {
-  redis.disconnect();
+afterAll(() => {
   withoutFunctions.disconnect();
-  await server.stop();
 });
 
 describeLedgerStore(
@@ -49,7 +48,7 @@ describe('the functions of a request', () => {
     await loadLibrary(store);
     await redis.function('FLUSH');
     expect(await store.admit(admission(2, 1n))).toMatchObject({ code: 'ok' });
-    await expect.poll(libraries, { timeout: 5000 }).toHaveLength(1);
+    await expect.poll(libraries).toHaveLength(1);
   });
 
   it('may be lost before any call', async () => {
@@ -99,7 +98,17 @@ describe('the functions of a request', () => {
     const reset = /local function reset\(\)\n(.*?)\nend\n/s.exec(requestLibrary.source)?.[1] ?? '';
     const missing = names.filter((name) => !new RegExp(`\\b${name}\\b.* = `).test(reset));
     // Functions, which never change.
-    expect(missing).toEqual(['save_lots', 'save_keys', 'save_usage']);
+    const ours = missing.filter((name) => !name.startsWith('lua_'));
+    expect(ours).toEqual(['save_lots', 'save_keys', 'save_usage']);
+  });
+
+  it('look up no global but at their first call', () => {
+    const { source } = requestLibrary;
+    const [, , firstCall = ''] = /^(local function find_built_ins\(\)\n)(.*?)\nend\n/ms.exec(source) ?? [];
+    const others = source.replace(firstCall, '').replaceAll(/'[^']*'/g, '');
+    expect(firstCall).toContain('redis.call');
+    expect(others.match(/\b(redis|string|math|table)\.\w+\(/g)).toEqual(null);
+    expect(others.match(/(?<!lua_)\b(tonumber|type|unpack|pairs|ipairs)\(/g)).toEqual(null);
   });
 });
 
@@ -130,7 +139,7 @@ async function openStore(client: RedisClient): Promise<RedisStore> {
 async function loadLibrary(store: RedisStore): Promise<void> {
   await store.admit(admission(1, 1n));
   const [name = ''] = /ccr_\w+/.exec(requestLibrary.source) ?? [];
-  await expect.poll(libraries, { timeout: 5000 }).toContain(name);
+  await expect.poll(libraries).toContain(name);
   // Its reply came before this one.
   await store.balance('acme');
 }

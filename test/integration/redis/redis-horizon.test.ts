@@ -1,23 +1,14 @@
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Redis } from 'ioredis';
+import { expect, it } from 'vitest';
 
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { HOUR, MINUTE, NOON, requestId } from '../../contracts/ledger-fixture.ts';
 import { admission } from '../../helpers/redis-ledger.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 
-let server: RedisServer;
 let redis: Redis;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+useRedis((own) => ({ redis } = own));
 
 it('ends a lease that the clock of Redis has stepped over, once it has run out, by the next admit', async () => {
   let [now, elapsed] = [NOON, 0];

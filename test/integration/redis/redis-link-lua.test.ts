@@ -1,25 +1,16 @@
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Redis } from 'ioredis';
+import { describe, expect, it } from 'vitest';
 
 import type { Witness } from '../../../src/ledger/contract/ledger-store.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { linkLua } from '../../../src/ledger/stores/redis/lua/link-lua.ts';
 import type { ReplyMeta } from '../../../src/ledger/contract/reply.ts';
 import { requestId, USAGE } from '../../contracts/ledger-fixture.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 
-let server: RedisServer;
 let redis: Redis;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+useRedis((own) => ({ redis } = own));
 
 describe('a script as it is sent', () => {
   it('has the values of its constants in their places', () => {

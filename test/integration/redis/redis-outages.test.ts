@@ -48,13 +48,11 @@ async function tryAll(store: LedgerStore): Promise<unknown[]> {
 
 /** Asks until the account answers. */
 async function untilServed(store: LedgerStore): Promise<void> {
-  await expect
-    .poll(() => store.balance('acme').catch(() => undefined), { interval: 10, timeout: 10_000 })
-    .toBeDefined();
+  await expect.poll(() => store.balance('acme').catch(() => undefined), { interval: 10 }).toBeDefined();
 }
 
 describe('a Redis that', () => {
-  it('is away: every command is refused at once, and none is applied later', async () => {
+  it('is unavailable: every command is refused at once, and none is applied later', async () => {
     const { server, store } = await openAll(['--appendonly', 'yes', '--appendfsync', 'always']);
     // Would wait for longer than the test may take.
     const patient = openStore(server.url, 600_000);
@@ -67,7 +65,7 @@ describe('a Redis that', () => {
     await expect.poll(() => tryAll(patient)).toMatchObject([aware, aware, aware, aware]);
   });
 
-  it('goes silent without closing a connection is connected to anew', { timeout: 20_000 }, async () => {
+  it('goes silent without closing a connection is connected to again', { timeout: 20_000 }, async () => {
     const { server } = await openAll();
     const relay = await startRelay(server.port);
     onTestFinished(() => relay.close());
@@ -135,7 +133,7 @@ describe('a Redis that', () => {
   });
 
   it(
-    "is busy with somebody else's script refuses, and what can wait is tried again",
+    "is busy with another client's script refuses, and what can wait is tried again",
     { timeout: 30_000 },
     async () => {
       const { redis, server } = await openAll(['--busy-reply-threshold', '20']);
@@ -157,10 +155,10 @@ describe('a Redis that', () => {
       const admitted = (n: number): Promise<unknown> =>
         impatient.admit(admission(n, 10n)).catch((error: unknown) => error);
       await expect
-        .poll(() => admitted(2), { timeout: 8000 })
+        .poll(() => admitted(2))
         .toMatchObject({ ...aware, cause: { message: expect.stringMatching(/^BUSY/) } });
       const settled = store.settle(settlement(1, 12n));
-      await expect.poll(() => admitted(3), { timeout: 8000 }).toMatchObject(aware);
+      await expect.poll(() => admitted(3)).toMatchObject(aware);
       await redis.call('SCRIPT', 'KILL');
       await endless;
       expect(await settled).toMatchObject({ code: 'ok', charged: 12n });
@@ -235,7 +233,7 @@ describe('a cluster that', () => {
     const [first] = cluster.primaries;
     for (const { redis } of cluster.primaries) await redis.call('CLUSTER', 'DELSLOTS', 0);
     await expect
-      .poll(() => store.admit(admission(1, 10n)).catch((error: unknown) => error), { timeout: 5000 })
+      .poll(() => store.admit(admission(1, 10n)).catch((error: unknown) => error))
       .toMatchObject({ ...aware, cause: { message: expect.stringContaining('CLUSTERDOWN') } });
     await first!.redis.call('CLUSTER', 'ADDSLOTS', 0);
     await untilServed(store);

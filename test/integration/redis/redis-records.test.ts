@@ -1,23 +1,14 @@
-import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { StoreUnavailableError } from '../../../src/ledger/contract/ledger-store.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { DAY, MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 
-let server: RedisServer;
 let redis: Redis;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+useRedis((own) => ({ redis } = own));
 
 const clock = { now: NOON };
 let store: RedisStore;
@@ -84,7 +75,7 @@ describe('an account in Redis', () => {
 });
 
 describe('the record of a request in Redis', () => {
-  it('leaves nothing of its idempotency key behind, whoever had that', async () => {
+  it('leaves nothing of its idempotency key behind, whichever request had it', async () => {
     const idempotencyKey = { key: 'a'.repeat(64), body: 'b'.repeat(64) };
     const named = { ...REQUEST, idempotencyKey };
     await store.admit({ ...named, requestId: requestId(1) });

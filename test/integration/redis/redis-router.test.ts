@@ -67,7 +67,7 @@ describe('routers that share a Redis', () => {
     await gateway.close();
   });
 
-  it('answer 503 while it is away, and send nothing', async () => {
+  it('answer 503 while it is unavailable, and send nothing', async () => {
     const own = await startRedis();
     const client = new Redis(own.url, { lazyConnect: true, retryStrategy: () => 50 });
     client.on('error', () => {});

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import type { RedisClient } from '../../../src/ledger/stores/redis/redis-client.ts';
@@ -9,20 +9,13 @@ import { RedisStore, type RedisStoreOptions } from '../../../src/ledger/stores/r
 import { DAY, hashOf, HOUR, MAX, MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { describeLedgerStore } from '../../contracts/index.ts';
 import { admission, everything, namespace, settlement, story } from '../../helpers/redis-ledger.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import type { RedisServer } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 
 let server: RedisServer;
 let redis: Redis;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+useRedis((own) => ({ server, redis } = own));
 
 afterEach(async () => {
   for (const store of opened.splice(0)) await store.close();
@@ -166,7 +159,7 @@ describe('RedisStore', () => {
     expect(await store.snapshot('acme')).toMatchObject({ frozen: true, available: 101n, granted: 100n });
   });
 
-  it('does not begin anew an account of which a part is lost', async () => {
+  it('does not begin again an account of which a part is lost', async () => {
     const keyPrefix = namespace();
     const clock = { now: NOON };
     const store = openStore({ keyPrefix, now: () => clock.now });

@@ -1,24 +1,15 @@
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { Redis } from 'ioredis';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { RedisClient } from '../../../src/ledger/stores/redis/redis-client.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { MINUTE, NOON } from '../../contracts/ledger-fixture.ts';
 import { admission, namespace, settlement } from '../../helpers/redis-ledger.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 
-let server: RedisServer;
 let redis: Redis;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+useRedis((own) => ({ redis } = own));
 
 /** A store with many accounts that nothing happens to, and one of its own more. */
 async function openCrowdedStore(keyPrefix: string = namespace()) {
@@ -83,7 +74,7 @@ describe('a sweep of many accounts', () => {
     expect(ended).toBe(1);
   });
 
-  it('expires credits when they are due, though nobody uses the account', async () => {
+  it('expires credits when they are due, though the account is not used', async () => {
     const { store, clock } = await openCrowdedStore();
     await store.grant({ account: 'acme', id: 'g2', amount: 50n, expiresAt: NOON + MINUTE });
     clock.now += 2 * MINUTE;

@@ -1,23 +1,14 @@
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { Redis } from 'ioredis';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { DAY, MAX, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { namespace, settlement } from '../../helpers/redis-ledger.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
 
-let server: RedisServer;
 let redis: Redis;
 
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.url);
-});
-
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+useRedis((own) => ({ redis } = own));
 
 function openStore(keyPrefix: string, now: () => number = () => NOON): RedisStore {
   const store = new RedisStore({ client: redis, keyPrefix, now });

@@ -76,7 +76,7 @@ function post(body: unknown = QUESTION): Promise<Response> {
 }
 
 describe('a fake provider', () => {
-  it('answers before it was told anything', async () => {
+  it('answers before it is configured', async () => {
     expect(await ask()).toMatchObject({
       model: 'gpt-4o-mini',
       choices: [{ message: { role: 'assistant', content: 'Hello there.' }, finish_reason: 'stop' }],
@@ -130,7 +130,7 @@ describe('a fake provider', () => {
     await provider.close();
     expect(await asking).toBeInstanceOf(OpenAI.APIConnectionError);
     expect(provider.openConnections).toBe(0);
-    expect(Date.now() - (await aborted)).toBeLessThan(1000);
+    await aborted;
   });
 
   it('knows when a client left before its answer was complete', async () => {

@@ -148,7 +148,7 @@ describe('keepWarm', () => {
     await gateway.router.ready();
     await expect.poll(() => provider.openConnections()).toBe(2);
     provider.closeConnections();
-    await expect.poll(() => provider.connections(), { timeout: 5000 }).toBe(4);
+    await expect.poll(() => provider.connections()).toBe(4);
     await expect.poll(() => provider.openConnections()).toBe(2);
     expect((await gateway.post(QUESTION)).status).toBe(200);
     await provider.close();

@@ -5,7 +5,14 @@ import OpenAI from 'openai';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { ChatCompletionsRouterOptions, HealthChange, ModelOptions } from '../../../src/index.ts';
-import { type Gateway, PRICING, PROVIDER_KEY, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import {
+  type Gateway,
+  type Mount,
+  PRICING,
+  PROVIDER_KEY,
+  QUESTION,
+  startGateway,
+} from '../../helpers/gateway.ts';
 import {
   answerJson,
   answerStream,
@@ -14,11 +21,11 @@ import {
   event,
   type Provider,
   type Script,
-  sleep,
   startProvider,
   STREAM,
   text,
 } from '../../helpers/provider.ts';
+import { noticing } from '../../helpers/noticed.ts';
 
 const STREAMED = { ...QUESTION, stream: true as const, stream_options: { include_usage: true } };
 const OK = answerJson(completionBody());
@@ -50,9 +57,10 @@ function letPass(ms: number): void {
 async function start(
   options: Partial<ChatCompletionsRouterOptions> = {},
   model: Partial<ModelOptions> = {},
+  mount?: Mount,
 ): Promise<Provider> {
   const first = await startProvider(OK);
-  gateway = await startGateway({
+  const gatewayOptions = {
     providers: {
       first: { baseURL: first.baseURL, apiKey: PROVIDER_KEY },
       second: { baseURL: second.baseURL, apiKey: 'sk-other-secret' },
@@ -70,8 +78,9 @@ async function start(
       },
     },
     ...options,
-    hooks: { onHealthChange: (change) => changes.push(change), ...options.hooks },
-  });
+    hooks: { onHealthChange: (change: HealthChange) => changes.push(change), ...options.hooks },
+  };
+  gateway = await startGateway(gatewayOptions, mount);
   others.push(first);
   return first;
 }
@@ -115,7 +124,7 @@ describe('when the first target fails before its answer began', () => {
     });
   });
 
-  it('the second answers when nobody listens at the first', async () => {
+  it('the second answers when no server listens at the first', async () => {
     const first = await start();
     await first.close();
     others = [second];
@@ -222,11 +231,13 @@ describe('when the first target fails before its answer began', () => {
   });
 
   it('the client may leave between two targets: nothing more is sent, nothing is held', async () => {
-    const first = await start({ retries: { perTarget: 1 } });
+    const clients = noticing();
+    const first = await start({ retries: { perTarget: 1 } }, {}, clients.mount);
     const leaving = new AbortController();
-    first.script = (response) => {
+    first.script = async (response) => {
       leaving.abort();
-      setTimeout(() => response.writeHead(500).end(), 50);
+      await clients.left(1);
+      response.writeHead(500).end();
     };
     const settled = gatewaySettled();
     await gateway.post(QUESTION, { signal: leaving.signal }).catch(() => {});
@@ -324,18 +335,18 @@ describe('an error in place of the first event', () => {
 
   it('costs nothing, also where it was waited for after its client had left', async () => {
     const first = await startProvider();
-    await start({
-      providers: {
-        first: { baseURL: first.baseURL, apiKey: PROVIDER_KEY, onDisconnect: 'drain' },
-        second: { baseURL: second.baseURL, apiKey: 'sk-other-secret' },
-      },
-    });
+    const clients = noticing();
+    const providers = {
+      first: { baseURL: first.baseURL, apiKey: PROVIDER_KEY, onDisconnect: 'drain' as const },
+      second: { baseURL: second.baseURL, apiKey: 'sk-other-secret' },
+    };
+    await start({ providers }, {}, clients.mount);
     others.push(first);
     const leaving = new AbortController();
     first.script = async (response) => {
       beginStream(response);
       leaving.abort();
-      await sleep(100);
+      await clients.left(1);
       response.end('data: {"error":{"message":"overloaded"}}\n\n');
     };
     const settled = gatewaySettled();

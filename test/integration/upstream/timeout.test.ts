@@ -53,10 +53,8 @@ describe('a timeout', () => {
     expect(await waiting).toBe('answer');
   });
 
-  it('is over in time where nothing comes', async () => {
-    const from = performance.now();
+  it('is over where nothing comes', async () => {
     expect(await withTimeout(new Promise(() => {}), 100, () => 'late')).toBe('late');
-    expect(performance.now() - from).toBeGreaterThan(99);
   });
 
   it.each([

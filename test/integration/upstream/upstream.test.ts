@@ -82,20 +82,23 @@ describe('connections to a provider', () => {
     gateway = await startGateway({ provider: { onDisconnect: 'abort' } });
     gateway.provider.script = (response) => {
       beginStream(response);
+      response.write(text('Hello'));
     };
+    const moments = ['at once', 'when the provider has it', 'with the head'] as const;
     for (let i = 0; i < 60; i++) {
       const controller = new AbortController();
+      const moment = moments[i % moments.length];
+      const received = moment === 'when the provider has it' ? gateway.provider.next() : undefined;
       const asked = gateway
-        .post({ ...QUESTION, max_tokens: 10 }, { signal: controller.signal })
+        .post({ ...QUESTION, stream: true, max_tokens: 10 }, { signal: controller.signal })
         .catch(() => 'left');
-      await sleep(i % 6);
+      await received;
+      if (moment === 'with the head') await asked;
       controller.abort();
       await asked;
     }
-    await expect.poll(() => gateway.provider.openSockets(), { timeout: 2000 }).toBe(0);
-    await expect
-      .poll(async () => (await gateway.router.credits.balance('acct')).held, { timeout: 2000 })
-      .toBe('0.00');
+    await expect.poll(() => gateway.provider.openSockets()).toBe(0);
+    await expect.poll(async () => (await gateway.router.credits.balance('acct')).held).toBe('0.00');
   });
 
   it('are refused with an error that says so', async () => {
@@ -170,11 +173,9 @@ describe('the four clocks', () => {
   ])('%s: a silent provider is a 504', async (_name, timeouts, code) => {
     const gateway = await startGateway({ timeouts });
     gateway.provider.script = () => {};
-    const sentAt = Date.now();
     const asked = gateway.client.chat.completions.create(QUESTION);
     await expect(asked).rejects.toMatchObject({ status: 504, code });
-    expect(Date.now() - sentAt).toBeGreaterThanOrEqual(145);
-    expect(await gateway.provider.received[0]?.aborted).toBeLessThan(sentAt + 500);
+    await gateway.provider.received[0]!.aborted;
     await gateway.close();
   });
 

@@ -18,7 +18,7 @@ function terminal(isTTY: boolean): {
 }
 
 describe('progress', () => {
-  it('is one line of a terminal, written anew ten times a second at most, and gone in the end', () => {
+  it('is one line of a terminal, written again ten times a second at most, and gone in the end', () => {
     const stderr = terminal(true);
     let now = 0;
     const progress = new Progress(stderr, () => now);

@@ -49,7 +49,8 @@ describe('a body', () => {
 
   it('keeps the order of bytes that are put back while what was kept is passed', () => {
     const body = new PushBody(noting());
-    for (const each of ['a', 'b', 'c']) body.push(bytes(each));
+    const long = 'c'.repeat(1024);
+    for (const each of ['a', 'b', long]) body.push(bytes(each));
     body.end();
     const first = reading((text) => {
       if (text === 'b') body.unread(bytes('ab'));
@@ -58,7 +59,16 @@ describe('a body', () => {
     const second = reading();
     body.read(second);
     expect(first.got).toEqual(['a', 'b']);
-    expect(second.got).toEqual(['ab', 'c', 'end']);
+    expect(second.got).toEqual(['ab', long, 'end']);
+  });
+
+  it('passes small chunks that it kept together, but for the first', () => {
+    const body = new PushBody(noting());
+    for (const each of ['a', 'b', 'c', 'd']) body.push(bytes(each));
+    const reader = reading();
+    body.read(reader);
+    body.push(bytes('e'));
+    expect(reader.got).toEqual(['a', 'bcd', 'e']);
   });
 
   it('that is paused passes nothing, also of what comes and of its end', () => {

@@ -36,15 +36,22 @@ function look(part: Uint8Array, nsPerByte: number): void {
   perTurn[perTurn.length - 1]! += part.length;
 }
 
+/** Bytes in which no line ends. */
 function chunkOf(length: number, from = 0): Buffer {
-  return Buffer.from(Array.from({ length }, (_, i) => (from + i) % 251));
+  return Buffer.from(Array.from({ length }, (_, i) => 11 + ((from + i) % 241)));
 }
 
 /** A body that is read in turns, and what came of it. */
 function startTurns(
   nsPerByte: number,
   mayGoOn: TurnReader['canContinue'] = () => true,
-): { body: PassThrough; turns: Turns; seen: () => Buffer; passes: () => number } {
+): {
+  body: PassThrough;
+  turns: Turns;
+  seen: () => Buffer;
+  parts: readonly Buffer[];
+  passes: () => number;
+} {
   const body = new PassThrough({ highWaterMark: 4 * CHUNK });
   const parts: Buffer[] = [];
   let passes = 0;
@@ -61,7 +68,7 @@ function startTurns(
   body.on('data', (chunk: Buffer) => {
     turns.take(chunk);
   });
-  return { body, turns, seen: () => Buffer.concat(parts), passes: () => passes };
+  return { body, turns, seen: () => Buffer.concat(parts), parts, passes: () => passes };
 }
 
 async function untilOver({ body, turns }: { body: PassThrough; turns: Turns }): Promise<void> {
@@ -109,6 +116,24 @@ describe('a body', () => {
     await untilOver({ body: running.body, turns });
     // 16 KiB of the slow kind are looked at before the clock says so.
     expect(most).toBeLessThan(0.52);
+  });
+
+  it('is cut after a line, where one ends in the second half of a part', async () => {
+    const running = startTurns(1);
+    const line = Buffer.from(`${'x'.repeat(299)}\n`);
+    running.body.end(Buffer.concat(Array.from({ length: 100 }, () => line)));
+    await untilOver(running);
+    expect(running.seen()).toHaveLength(30_000);
+    expect(running.parts.map((part) => part.length)).toEqual([1800, 1800, 3600, 7200, 14_400, 1200]);
+  });
+
+  it('is not cut after a line that ends before that', async () => {
+    const running = startTurns(1);
+    const bytes = chunkOf(4096);
+    bytes[1022] = 0x0a;
+    running.body.end(bytes);
+    await untilOver(running);
+    expect(running.parts.map((part) => part.length)).toEqual([2048, 2048]);
   });
 
   it('is passed on once a chunk, where that takes no longer than a turn', async () => {

@@ -89,7 +89,7 @@ describe('a store that answers at once', () => {
     expect(await store.balance('acme')).toMatchObject({ available: 940n, held: 0n });
   });
 
-  it('is told to void what it may have admitted before it threw', async () => {
+  it('gets a void of what it may have admitted before it threw', async () => {
     const { primary, store } = await open();
     primary.failure = 'lost answer';
     await expect(store.admit(admission(1, 100n))).rejects.toMatchObject({ applied: 'unknown' });

@@ -13,7 +13,7 @@ import {
 describe('a rollback', () => {
   inFakeTime();
 
-  it('is told once, though a look at the account that began before its repair is answered after it', async () => {
+  it('is reported once, though a look at the account that began before its repair is answered after it', async () => {
     const { primary, store, events } = await openAccount(100n);
     const copied = primary.length;
     await store.settle(settlement(1, 5n));
@@ -33,7 +33,7 @@ describe('a rollback', () => {
     expect(events.map(({ type }) => type)).toEqual(['rollback', 'rollback_repaired']);
   });
 
-  it('is told once, though a void whose hold was lost is answered after the repair', async () => {
+  it('is reported once, though a void whose hold was lost is answered after the repair', async () => {
     const { primary, store, events } = await openAccount(100n);
     const copied = primary.length;
     await store.admit(admission(1, 5n));
@@ -55,7 +55,7 @@ describe('a rollback', () => {
     expect(events.map(({ type }) => type)).toEqual(['rollback', 'rollback_repaired']);
   });
 
-  it('is not told of an account that is gone, which a renewal finds', async () => {
+  it('does not report an account that is gone, which a renewal finds', async () => {
     const { primary, store, events } = await openAccount(100n);
     await store.admit(admission(1, 5n));
     await primary.rollBackTo(0);

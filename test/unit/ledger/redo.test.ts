@@ -161,7 +161,7 @@ describe('a store made reliable', () => {
       expect(await store.balance('acme')).toMatchObject({ spent: 5n });
     });
 
-    it('remembers for as long as it was away what it may have lost before', async () => {
+    it('remembers for as long as it was unavailable what it may have lost before', async () => {
       const { primary, store } = await openAccount(1000n);
       const copied = primary.length;
       await store.settle(settlement(1, 60n));
@@ -252,7 +252,7 @@ describe('a store made reliable', () => {
       ]);
     });
 
-    it('repeats no charge beyond what was told, though more could be paid now', async () => {
+    it('repeats no charge beyond what was reported, though more could be paid now', async () => {
       const { primary, store } = await openAccount(100n);
       const copied = primary.length;
       expect(await store.settle(settlement(1, 150n))).toMatchObject({ charged: 100n, writtenOff: 50n });
@@ -291,7 +291,7 @@ describe('a store made reliable', () => {
       expect(await store.findKey(hashOf('k1'))).toMatchObject({ state: 'revoked' });
     });
 
-    it('has the changes of keys that were lost, and brings back none that somebody else has changed since', async () => {
+    it('has the changes of keys that were lost, and brings back none that another process has changed since', async () => {
       const { primary, store, events } = await openAccount(100n);
       const key = { account: 'acme', key: 'k1', name: '' };
       await store.createKey({ ...key, hash: hashOf('old') });

@@ -85,7 +85,7 @@ describe('a store made reliable', () => {
   });
 
   describe('that has lost an account', () => {
-    it('refuses it, tells so once, and makes nothing anew', async () => {
+    it('refuses it, tells so once, and makes nothing again', async () => {
       const { primary, store, events } = await openAccount(1000n);
       await store.settle(settlement(1, 5n));
       await failOver(primary, 0);
@@ -149,7 +149,7 @@ describe('a store made reliable', () => {
     });
   });
 
-  describe('that is away', () => {
+  describe('that is unavailable', () => {
     it('has every settlement once it is back, in their order, and once', async () => {
       const { primary, store } = await openAccount(1000n);
       const held = [1, 2, 3, 4, 5];
@@ -199,7 +199,7 @@ describe('a store made reliable', () => {
       expect(await same).toMatchObject({ code: 'ok' });
     });
 
-    it('is told of once, and its return once, however many requests see it', async () => {
+    it('is reported once, and its return once, however many requests see it', async () => {
       const { primary, store, events } = await openAccount(1000n);
       primary.fault = 'refuse';
       for (let n = 0; n < 1000; n++) {
@@ -215,7 +215,7 @@ describe('a store made reliable', () => {
       ]);
     });
 
-    it('is told of as away, and not as coming and going, when it answers every other time', async () => {
+    it('is reported as unavailable, and not as coming and going, when it answers every other time', async () => {
       const { primary, store, events } = await openAccount(100_000n);
       for (let n = 0; n < 1000; n++) {
         primary.fault = n % 2 === 0 ? 'refuse' : undefined;
@@ -227,7 +227,7 @@ describe('a store made reliable', () => {
       expect(events.map(({ type }) => type)).toEqual(['store_unavailable', 'store_recovered']);
     });
 
-    it('is told of by how much waits, when that doubles', async () => {
+    it('is reported with how much waits, when that doubles', async () => {
       const { primary, store, events } = await openAccount(100_000n);
       primary.fault = 'refuse';
       for (let n = 0; n < 450; n++) {

@@ -121,7 +121,7 @@ describe('a quote', () => {
     expect(quoteFor(REQUEST)).toMatchObject({ likelyMin: 108_000n + 48_000n, promptTokens: 108 });
   });
 
-  it('likely needs all that its media can be: nobody estimates what a link leads to', () => {
+  it('likely needs all that its media can be: what a link leads to is not estimated', () => {
     const size = { ...SIZE, files: 1, linkedFiles: 1 };
     expect(quoteFor({ ...REQUEST, size, contextWindow: 50_000 })).toMatchObject({
       likelyMin: 50_000_000n + 48_000n,

@@ -392,12 +392,12 @@ describe('usage', () => {
   });
 });
 
-describe('usage that is told more than once', () => {
-  it('is the last that was told, never a sum: Perplexity, Gemini', () => {
+describe('usage that is reported more than once', () => {
+  it('is the last that was reported, never a sum: Perplexity, Gemini', () => {
     expect(counts(chunk({ ...COUNTS, completion_tokens: 4 }), chunk(COUNTS))).toEqual([9, 12]);
   });
 
-  it('is told count by count: absent and null are not zero', () => {
+  it('is reported count by count: absent and null are not zero', () => {
     const first = chunk({ prompt_tokens: 9, completion_tokens: 1 });
     expect(counts(first, chunk({ prompt_tokens: null, completion_tokens: 12 }))).toEqual([9, 12]);
   });
@@ -439,7 +439,7 @@ describe('usage that is told more than once', () => {
     ).toEqual([9, 34]);
   });
 
-  it('in the choices counts only where none is told of the whole', () => {
+  it('in the choices counts only where none is reported for the whole', () => {
     const own = { choices: [{ index: 0, usage: COUNTS }] };
     expect(counts(own, { choices: [], usage: { prompt_tokens: 9, completion_tokens: 40 } })).toEqual([9, 40]);
     expect(counts(own, { choices: [], usage: {} })).toEqual([9, 12]);

@@ -290,7 +290,7 @@ describe('the state of an answer', () => {
     expect(read('data: {"choices":[{"finish_reason":""}]}\n\n').finished).toBe(false);
   });
 
-  it('stays as it was when the end is told twice', () => {
+  it('stays as it was when the end is reported twice', () => {
     const meter = read(USAGE.trim());
     const { usage } = meter;
     meter.end();

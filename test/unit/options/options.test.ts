@@ -145,7 +145,7 @@ describe('an option that can only be a mistake', () => {
 });
 
 describe('construction', () => {
-  it('asks nobody for a key', () => {
+  it('asks for no key', () => {
     let asked = 0;
     const apiKey = (): string => {
       asked += 1;

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 
-import { count, money } from '../format.ts';
+import { grouped, money } from '../format.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
 import {
   type AccountColumn,
@@ -41,7 +41,7 @@ export function Accounts({ lines, choose }: AccountsProps): JSX.Element {
         <h2 id="accounts-title">
           Accounts{' '}
           <span id="accounts-count" class="faint">
-            {lines.length > 0 && count(lines.length)}
+            {lines.length > 0 && grouped(lines.length)}
           </span>
         </h2>
         <div class="controls">
@@ -89,7 +89,7 @@ function LowChip({ low, isPressed, press }: LowChipProps): JSX.Element {
       aria-pressed={isPressed}
       hidden={low === 0}
       onClick={press}
-    >{`${count(low)} low`}</button>
+    >{`${grouped(low)} low`}</button>
   );
 }
 
@@ -165,7 +165,7 @@ function AccountRow({ line, choose }: AccountRowProps): JSX.Element {
       </th>
       <td class="wide">{byDay.length > 0 && <Trend values={byDay} />}</td>
       <NumberCell>{money(charged)}</NumberCell>
-      <NumberCell class="wide">{count(requests)}</NumberCell>
+      <NumberCell class="wide">{grouped(requests)}</NumberCell>
       <NumberCell class="wide">{held === 0n ? '–' : money(held)}</NumberCell>
       <NumberCell class={isLow(line) ? `strong ${state}` : ''}>{money(balance)}</NumberCell>
       <NumberCell class={isLow(line) ? `wide ${state}` : 'wide'}>{lastsFor(line)}</NumberCell>

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-import { count, longDay, money } from '../format.ts';
+import { grouped, longDay, money } from '../format.ts';
 import { type Segment, Segments } from '../segments.tsx';
 import { Column, NumberCell, Table } from '../table.tsx';
 import { dailyChart, dailySums } from './daily-chart.ts';
@@ -78,10 +78,10 @@ function DailyTable({ usage }: { readonly usage: RangeUsage }): JSX.Element {
         {days.map(({ day, sums }) => (
           <tr key={day}>
             <th scope="row">{longDay(day)}</th>
-            <NumberCell>{count(sums.requests)}</NumberCell>
-            <NumberCell>{count(sums.errors)}</NumberCell>
-            <NumberCell>{count(sums.aborted)}</NumberCell>
-            <NumberCell>{count(sums.tokens)}</NumberCell>
+            <NumberCell>{grouped(sums.requests)}</NumberCell>
+            <NumberCell>{grouped(sums.errors)}</NumberCell>
+            <NumberCell>{grouped(sums.aborted)}</NumberCell>
+            <NumberCell>{grouped(sums.tokens)}</NumberCell>
             <NumberCell>{money(sums.charged)}</NumberCell>
             <NumberCell>{sums.cost === 0n ? '–' : money(sums.cost)}</NumberCell>
           </tr>

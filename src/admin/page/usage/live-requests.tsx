@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 
 import type { LiveRow } from '../api-rows.ts';
-import { count, duration } from '../format.ts';
+import { grouped, duration } from '../format.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
 
 const MAX_ROWS = 50;
@@ -31,7 +31,7 @@ export function LiveRequests({ requests, at }: LiveRequestsProps): JSX.Element {
         <h2 id="live-title">
           Live requests{' '}
           <span id="live-count" class="faint">
-            {count(sorted.length)}
+            {grouped(sorted.length)}
           </span>
         </h2>
         <p class="faint">
@@ -43,7 +43,7 @@ export function LiveRequests({ requests, at }: LiveRequestsProps): JSX.Element {
         {sorted.slice(0, MAX_ROWS).map((request, i) => (
           <LiveRequest key={i} request={request} at={at} />
         ))}
-        {more > 0 && <EmptyRow columns={4}>{`and ${count(more)} more`}</EmptyRow>}
+        {more > 0 && <EmptyRow columns={4}>{`and ${grouped(more)} more`}</EmptyRow>}
         {requests?.length === 0 && <EmptyRow columns={4}>No running requests.</EmptyRow>}
       </Table>
     </section>

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 
 import type { TargetRow } from '../api-rows.ts';
-import { count, duration } from '../format.ts';
+import { grouped, duration } from '../format.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
 
 const STATES = { healthy: 'healthy', ejected: 'ejected', probing: 'probing' };
@@ -54,10 +54,10 @@ function Provider({ target, at }: { readonly target: TargetRow; readonly at: num
         {waitMs > 0 && <small>{`retry in ${duration(Math.ceil(waitMs / 1000) * 1000)}`}</small>}
       </td>
       <NumberCell class={failures_in_a_row > 0 ? 'low' : ''}>
-        {failures_in_a_row === 0 ? '–' : count(failures_in_a_row)}
+        {failures_in_a_row === 0 ? '–' : grouped(failures_in_a_row)}
       </NumberCell>
       <NumberCell>{first_byte_ms === undefined ? '–' : duration(first_byte_ms)}</NumberCell>
-      <NumberCell class="wide">{running === 0 ? '–' : count(running)}</NumberCell>
+      <NumberCell class="wide">{running === 0 ? '–' : grouped(running)}</NumberCell>
     </tr>
   );
 }

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-import { count, plural, money, percent, short } from '../format.ts';
+import { grouped, plural, money, percent, short } from '../format.ts';
 import { type AccountLine, isLow } from './account-lines.ts';
 import type { RangeUsage } from './data.ts';
 import { type Sums, sum } from './sums.ts';
@@ -88,7 +88,7 @@ function BalanceTile({ lines, account }: Omit<TilesProps, 'usage'>): JSX.Element
   const low = lines.filter(isLow).length;
   const total = (of: 'balance' | 'held'): string => money(lines.reduce((sum, line) => sum + line[of], 0n));
   const accounts = account === '' ? `${plural(lines.length, 'account')} · ` : '';
-  const warning = account === '' ? `${count(low)} low` : 'low';
+  const warning = account === '' ? `${grouped(low)} low` : 'low';
   return (
     <Tile
       id="balance"

@@ -1,4 +1,4 @@
-import { axisMoney, count, money, percent, short } from '../format.ts';
+import { axisMoney, grouped, money, percent, short } from '../format.ts';
 import type { Fact } from '../tooltip.tsx';
 import type { Sums } from './sums.ts';
 
@@ -26,12 +26,12 @@ export function factsOf(sums: Sums, headline: Unit): Fact[] {
     { unit: 'charged', name: 'Charged', value: money(sums.charged) },
     { name: 'Cost', value: hasCost ? money(sums.cost) : 'unknown' },
     ...(hasCost ? [{ name: 'Margin', value: `${money(margin)} (${percent(margin, sums.costed)})` }] : []),
-    { unit: 'requests', name: 'Requests', value: count(sums.requests) },
-    { name: 'Errors', value: count(sums.errors) },
-    { name: 'Aborted', value: count(sums.aborted) },
-    { name: 'Prompt tokens', value: count(sums.prompt) },
-    { name: 'Cached prompt tokens', value: count(sums.cached) },
-    { name: 'Completion tokens', value: count(sums.completion) },
+    { unit: 'requests', name: 'Requests', value: grouped(sums.requests) },
+    { name: 'Errors', value: grouped(sums.errors) },
+    { name: 'Aborted', value: grouped(sums.aborted) },
+    { name: 'Prompt tokens', value: grouped(sums.prompt) },
+    { name: 'Cached prompt tokens', value: grouped(sums.cached) },
+    { name: 'Completion tokens', value: grouped(sums.completion) },
   ];
   return facts.filter(({ unit }) => unit !== headline);
 }

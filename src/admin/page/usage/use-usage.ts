@@ -29,7 +29,7 @@ export interface LoadedLive extends LiveData {
   readonly at: number;
 }
 
-export interface Usage {
+export interface UsageState {
   /** The data that was loaded last, possibly for earlier filters. */
   readonly range: LoadedRange | undefined;
   readonly live: LoadedLive | undefined;
@@ -38,7 +38,7 @@ export interface Usage {
 }
 
 /** Loads the data of the view, and keeps it up to date. */
-export function useUsage(session: Session, { days, account }: UsageQuery): Usage {
+export function useUsage(session: Session, { days, account }: UsageQuery): UsageState {
   const [data] = useState(() => new UsageData(session.api));
   const [range, setRange] = useState<LoadedRange>();
   const [live, setLive] = useState<LoadedLive>();

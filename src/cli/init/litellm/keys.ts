@@ -1,4 +1,4 @@
-import { isRecord, type Notes, positive, strings, text, type YamlRecord } from './values.ts';
+import { isRecord, type Notes, positive, strings, nonEmptyText, type YamlRecord } from './values.ts';
 
 /** Model names of LiteLLM that stand for all models. */
 const ALL_MODELS = ['all-team-models', 'all-proxy-models', '*'];
@@ -47,9 +47,9 @@ export function convertKeys(
   const used = new Set<string>();
   const commands = keys.flatMap((key, n) => {
     const account = accountOf(key);
-    const id = unique(`${account}/`, idOf(text(key['key_alias'])) ?? `key-${n + 1}`, used);
+    const id = unique(`${account}/`, idOf(nonEmptyText(key['key_alias'])) ?? `key-${n + 1}`, used);
     const what = `key ${id} of ${account}`;
-    const expires = text(key['expires']);
+    const expires = nonEmptyText(key['expires']);
     if (key['blocked'] === true) notes.add(what, 'left out: it is blocked');
     else if (expires !== undefined && Date.parse(expires) <= now.getTime())
       notes.add(what, 'left out: it has expired');
@@ -79,11 +79,11 @@ export function convertKeys(
 
 function commandOf(key: YamlRecord, account: string, id: string, what: string, notes: Notes): string {
   const options: (readonly [name: string, value: string])[] = [['id', id]];
-  const name = text(key['key_alias']) ?? text(key['key_name']);
+  const name = nonEmptyText(key['key_alias']) ?? nonEmptyText(key['key_name']);
   if (name !== undefined) options.push(['name', name]);
   const budget = positive(key['max_budget']);
   if (budget !== undefined)
-    options.push(['budget', budgetOf(budget, text(key['budget_duration']), what, notes)]);
+    options.push(['budget', budgetOf(budget, nonEmptyText(key['budget_duration']), what, notes)]);
   const models = strings(key['models']);
   if (models.length > 0 && !models.some((model) => ALL_MODELS.includes(model))) {
     options.push(['models', models.join(',')]);
@@ -92,7 +92,7 @@ function commandOf(key: YamlRecord, account: string, id: string, what: string, n
     const limit = positive(key[theirs]);
     if (limit !== undefined) options.push([ours, String(Math.ceil(limit))]);
   }
-  const expires = text(key['expires']);
+  const expires = nonEmptyText(key['expires']);
   if (expires !== undefined) options.push(['expires', new Date(expires).toISOString()]);
   const pairs = metadataOf(key['metadata'], what, notes);
   if (pairs !== '') options.push(['metadata', pairs]);
@@ -151,7 +151,9 @@ function metadataOf(given: unknown, what: string, notes: Notes): string {
 
 /** Who pays: the team, else the user. */
 function accountOf(key: YamlRecord): string {
-  const found = ['team_id', 'user_id', 'organization_id'].map((name) => idOf(text(key[name]))).find(Boolean);
+  const found = ['team_id', 'user_id', 'organization_id']
+    .map((name) => idOf(nonEmptyText(key[name])))
+    .find(Boolean);
   return found === undefined || found === 'default_user_id' ? 'default' : found;
 }
 

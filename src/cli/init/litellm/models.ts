@@ -2,7 +2,7 @@ import { PRESETS } from '../../../catalog/presets.ts';
 import type { PriceCatalog } from '../../../options/model-options.ts';
 import { Call } from './config-source.ts';
 import type { FoundTarget, Providers } from './providers.ts';
-import { isRecord, type Notes, positive, records, text, type YamlRecord } from './values.ts';
+import { isRecord, type Notes, positive, records, nonEmptyText, type YamlRecord } from './values.ts';
 
 /** Prices per token: LiteLLM's name → ours, per million tokens. */
 const PRICES = {
@@ -87,7 +87,7 @@ export function convertModels(
 ): ModelEntries {
   const groups = new Map<string, Deployment[]>();
   for (const [n, entry] of records(list).entries()) {
-    const id = text(entry['model_name']);
+    const id = nonEmptyText(entry['model_name']);
     const where = `model_list[${n}] (${id ?? 'unnamed'})`;
     const found = id === undefined ? undefined : deployment(entry, where, providers, notes);
     if (id !== undefined && found) groups.set(id, [...(groups.get(id) ?? []), found]);
@@ -108,15 +108,15 @@ function deployment(
 ): Deployment | undefined {
   const parameters = isRecord(entry['litellm_params']) ? entry['litellm_params'] : {};
   const info = isRecord(entry['model_info']) ? entry['model_info'] : {};
-  const model = text(parameters['model']) ?? '';
-  const mode = text(info['mode']) ?? 'chat';
+  const model = nonEmptyText(parameters['model']) ?? '';
+  const mode = nonEmptyText(info['mode']) ?? 'chat';
   const name = model.slice(model.lastIndexOf('/') + 1);
   const kind = mode === 'chat' ? Object.keys(NOT_CHAT).find((each) => NOT_CHAT[each]?.test(name)) : mode;
   if (kind !== undefined) {
     notes.add(where, `left out (${kind}): only chat completions are served`);
     return undefined;
   }
-  if (name === '' || /\*./.test(text(entry['model_name']) ?? '')) {
+  if (name === '' || /\*./.test(nonEmptyText(entry['model_name']) ?? '')) {
     notes.add(where, 'left out: it names no model, or has a wildcard before the end of its name');
     return undefined;
   }

@@ -1,6 +1,6 @@
 import { KNOWN_PROVIDERS } from '../known-providers.ts';
 import { Variable } from './config-source.ts';
-import { environmentName, isRecord, type Notes, text, type YamlRecord } from './values.ts';
+import { environmentName, isRecord, type Notes, nonEmptyText, type YamlRecord } from './values.ts';
 
 /** LiteLLM's name of a provider → our preset, where they differ. */
 const PRESET_OF: Readonly<Record<string, string>> = {
@@ -56,8 +56,8 @@ export class Providers {
   /** The target of a deployment; undefined, with a note, if its provider can't be called. */
   find(parameters: YamlRecord, where: string): FoundTarget | undefined {
     const [theirs, model] = splitModel(
-      text(parameters['model']) ?? '',
-      text(parameters['custom_llm_provider']),
+      nonEmptyText(parameters['model']) ?? '',
+      nonEmptyText(parameters['custom_llm_provider']),
     );
     const base = parameters['api_base'] ?? parameters['base_url'];
     const name = hostName(theirs, base) ?? PRESET_OF[theirs] ?? theirs;
@@ -87,7 +87,7 @@ export class Providers {
   }
 
   #address(name: string, base: unknown, parameters: YamlRecord): Record<string, unknown> {
-    const version = text(parameters['api_version']);
+    const version = nonEmptyText(parameters['api_version']);
     const query =
       version !== undefined && name === 'azure-deployments' ? { query: { 'api-version': version } } : {};
     const variable = environmentName(base);
@@ -96,15 +96,17 @@ export class Providers {
       if (path !== '') this.#notes.add(variable, `a path is added to it: set it without a slash at its end`);
       return { baseURL: new Variable(variable, { suffix: path }), ...query };
     }
-    const resource = /^https:\/\/([\w-]+)\.openai\.azure\.com\/?$/.exec(text(base) ?? '')?.[1];
+    const resource = /^https:\/\/([\w-]+)\.openai\.azure\.com\/?$/.exec(nonEmptyText(base) ?? '')?.[1];
     if (resource !== undefined) return { variables: { resource }, ...query };
-    const region = text(parameters['aws_region_name']);
+    const region = nonEmptyText(parameters['aws_region_name']);
     if (name === 'bedrock' && region !== undefined) return { variables: { region } };
-    const [project, location] = [parameters['vertex_project'], parameters['vertex_location']].map(text);
+    const [project, location] = [parameters['vertex_project'], parameters['vertex_location']].map(
+      nonEmptyText,
+    );
     if (name === 'vertex' && project !== undefined && location !== undefined) {
       return { variables: { project, location } };
     }
-    const given = text(base);
+    const given = nonEmptyText(base);
     const address = given?.endsWith('/') ? given.slice(0, -1) : given;
     if (address === undefined) return query;
     return { baseURL: path !== '' && !address.endsWith(path) ? address + path : address, ...query };
@@ -113,7 +115,7 @@ export class Providers {
   #key(name: string, usual: string | undefined, given: unknown, where: string): Variable | undefined {
     const named = environmentName(given);
     if (named !== undefined) return new Variable(named, { isSecret: true });
-    const literal = text(given);
+    const literal = nonEmptyText(given);
     if (literal === undefined) {
       // A server on this machine needs none; LiteLLM sends the provider's usual one otherwise.
       const variable = usual ?? (SELF_HOSTED.has(name) ? undefined : variableOf(name));
@@ -148,7 +150,7 @@ export class Providers {
 
 /** The name of a server that only speaks as OpenAI does: its host. */
 function hostName(theirs: string, base: unknown): string | undefined {
-  const address = text(base);
+  const address = nonEmptyText(base);
   if (!['openai', 'litellm_proxy', 'text-completion-openai'].includes(theirs) || address === undefined)
     return undefined;
   if (!URL.canParse(address)) return `${theirs}-compatible`;
@@ -165,7 +167,7 @@ function variableOf(name: string): string {
 
 function headersOf(parameters: YamlRecord): Record<string, unknown> {
   const extra = parameters['extra_headers'];
-  const organization = text(parameters['organization']);
+  const organization = nonEmptyText(parameters['organization']);
   const headers = {
     ...(isRecord(extra) &&
       Object.fromEntries(Object.entries(extra).map(([name, value]) => [name, String(value)]))),

@@ -1,5 +1,5 @@
 import type { ModelEntries } from './models.ts';
-import { isRecord, type Notes, positive, records, strings, text, type YamlRecord } from './values.ts';
+import { isRecord, type Notes, positive, records, strings, nonEmptyText, type YamlRecord } from './values.ts';
 
 /** LiteLLM's routing strategies → ours. */
 const STRATEGY_OF: Readonly<Record<string, string>> = {
@@ -64,7 +64,7 @@ export function readSettings(config: YamlRecord, notes: Notes): Settings {
     (name) => [name, isRecord(config[name]) ? config[name] : {}] as const,
   );
   const all: YamlRecord = Object.assign({}, ...sections.map(([, section]) => section));
-  const theirs = text(all['routing_strategy']) ?? 'simple-shuffle';
+  const theirs = nonEmptyText(all['routing_strategy']) ?? 'simple-shuffle';
   if (theirs.startsWith('usage-based')) {
     notes.add(
       'routing_strategy',
@@ -122,7 +122,7 @@ const OTHER_SECTIONS: Readonly<Record<string, string>> = {
 
 function aliasesOf(given: unknown): ReadonlyMap<string, string> {
   const pairs = Object.entries(isRecord(given) ? given : {}).map(
-    ([alias, target]) => [alias, text(isRecord(target) ? target['model'] : target)] as const,
+    ([alias, target]) => [alias, nonEmptyText(isRecord(target) ? target['model'] : target)] as const,
   );
   return new Map(pairs.flatMap(([alias, model]) => (model === undefined ? [] : [[alias, model]])));
 }

@@ -22,6 +22,8 @@ export interface Library {
 
 /** Variables at the top. Those in capitals are constants. */
 const STATE = /^local ([a-z_]+(?:, [a-z_]+)*)(?: = (.+))?$/gm;
+/** Lua's own functions and Redis's, where they are called. */
+const BUILT_IN = /(?<![\w.'])(?:(?:redis|string|math|table)\.[a-z]+|tonumber|type|unpack|i?pairs)(?=\()/g;
 
 export const requestLibrary: Library = makeLibrary({ admit, extend, settle, void: release });
 
@@ -39,9 +41,11 @@ function makeLibrary(scripts: Readonly<Record<string, Pick<LuaScript<never, unkn
 
 function registered(library: string, parts: readonly Part[]): string {
   const functions = parts.map(
-    ({ name, flags }) => `redis.register_function{function_name = '${library}_${name}', flags = {${flags}},
+    ({ name, flags }) => /* lua */ `redis.register_function{
+  function_name = '${library}_${name}', flags = {${flags}},
   callback = function(keys, args)
     KEYS, ARGV = keys, args
+    if not lua_redis_call then find_built_ins() end
     reset()
     return main_${name}()
   end}
@@ -66,10 +70,27 @@ function linkLibrary(parts: readonly Part[]): string {
   const mains = parts.map(({ name, main }) => `local function main_${name}()\n${main}end\n`);
   const code = `local KEYS, ARGV\n${ENDS_LUA}\n${mains.join('')}`;
   const linked = withoutConstants(withoutComments(code));
-  return linked.replace(
+  const resettable = linked.replace(
     'local function main_',
     `local function reset()\n${resets(linked)}end\nlocal function main_`,
   );
+  return withLocalBuiltIns(resettable);
+}
+
+/**
+ * A function of Redis finds `string.format` by three look-ups, as its own table of globals is empty. So each is a local,
+ * which is set by the first call: a library that is being loaded has no globals yet.
+ */
+function withLocalBuiltIns(code: string): string {
+  const names = [...new Set(code.match(BUILT_IN))];
+  const local = (name: string): string => `lua_${name.replace('.', '_')}`;
+  const locals = names.map(local).join(', ');
+  return /* lua */ `local ${locals}
+local function find_built_ins()
+  ${locals} = ${names.join(', ')}
+end
+${code.replaceAll(BUILT_IN, local)}
+`;
 }
 
 /** Statements that give each variable of a command its first value again. */

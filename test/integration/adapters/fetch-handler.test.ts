@@ -18,7 +18,7 @@ import {
 
 const STREAMED = { ...QUESTION, stream: true };
 
-describe('the Web door', () => {
+describe('the fetch handler', () => {
   let gateway: Gateway;
 
   beforeEach(async () => {
@@ -151,7 +151,7 @@ describe('the Web door', () => {
       },
     );
 
-    it("leaves a stranger's body alone", async () => {
+    it("leaves an unauthenticated client's body alone", async () => {
       const request = post(QUESTION, { headers: { authorization: 'Bearer sk-nobody' } });
       expect((await gateway.router.fetch(request)).status).toBe(401);
       expect(request.bodyUsed).toBe(false);
@@ -160,7 +160,7 @@ describe('the Web door', () => {
   });
 
   describe('answering', () => {
-    it('gives the very headers of the Node door', async () => {
+    it('gives the very headers of the Node handler', async () => {
       const requests: [string, RequestInit][] = [
         ['/models', {}],
         ['/models', { method: 'HEAD' }],
