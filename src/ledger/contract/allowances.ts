@@ -6,8 +6,8 @@ export const ALLOWANCE_PERIODS = ['hour', 'day', 'week', 'month'] as const;
 export type AllowancePeriod = (typeof ALLOWANCE_PERIODS)[number];
 
 /**
- * What becomes of the unused rest at the end of a period: it expires, it is kept for one more period, or it is kept for
- * good, with the amounts of periods in which nothing was used.
+ * What becomes of the unused rest at the end of a period: it expires, it is kept for one more period, or it is kept
+ * permanently, with the amounts of periods in which nothing was used.
  */
 export const ROLLOVERS = ['none', 'once', 'all'] as const;
 export type Rollover = (typeof ROLLOVERS)[number];

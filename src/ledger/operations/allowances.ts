@@ -41,7 +41,7 @@ export interface AllowOptions {
   readonly anchor?: Date | number;
   /**
    * What becomes of the unused rest at the end of a period: it expires (`none`), it is kept for one more period (`once`),
-   * or for good (`all`).
+   * or permanently (`all`).
    *
    * @default 'none'
    */

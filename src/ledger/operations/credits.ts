@@ -206,20 +206,7 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
 
     refund: (requestId, options) => refundRequest(store, requestId, options),
 
-    async setCreditLimit(account, limit) {
-      const amount = parseUsd(limit, 'creditLimit');
-      if (amount < 0n) throw new TypeError(`creditLimit must be 0 or more, got ${limit}`);
-      const result = await store.setFloor({ account, floor: -amount });
-      if (result.code !== 'ok') throw new CreditsConflictError('no_account', account, 'creditLimit');
-      const { before, available, durable } = result;
-      return {
-        creditLimit: formatUsd(amount),
-        previous: formatUsd(-before),
-        available: formatUsd(available),
-        ...(durable !== undefined && { durable }),
-      };
-    },
-
+    setCreditLimit: (account, limit) => setCreditLimit(store, account, limit),
     statement: (account, month) => makeStatement(store, account, month),
 
     async balance(account) {
@@ -261,6 +248,24 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
     },
 
     accounts: () => store.accounts(),
+  };
+}
+
+async function setCreditLimit(
+  store: LedgerStore,
+  account: string,
+  limit: string,
+): Promise<CreditLimitChange> {
+  const amount = parseUsd(limit, 'creditLimit');
+  if (amount < 0n) throw new TypeError(`creditLimit must be 0 or more, got ${limit}`);
+  const result = await store.setFloor({ account, floor: -amount });
+  if (result.code !== 'ok') throw new CreditsConflictError('no_account', account, 'creditLimit');
+  const { before, available, durable } = result;
+  return {
+    creditLimit: formatUsd(amount),
+    previous: formatUsd(-before),
+    available: formatUsd(available),
+    ...(durable !== undefined && { durable }),
   };
 }
 
