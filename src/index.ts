@@ -9,7 +9,20 @@ export {
   type CreatedApiKey,
   type RotateOptions,
 } from './keys/api-keys.ts';
-export type { KeyPolicy, KeyPolicyChanges } from './keys/key-policy.ts';
+export type {
+  AccountDetails,
+  AccountPolicy,
+  AccountPolicyChanges,
+  Accounts,
+} from './keys/account-policies.ts';
+export type {
+  EndUserPolicy,
+  KeyPolicy,
+  KeyPolicyChanges,
+  PolicyBudget,
+  PolicyLimits,
+} from './keys/key-policy.ts';
+export type { BudgetCounters, LimitCounters } from './keys/limit-counters.ts';
 export { isApiKey } from './keys/key-secret.ts';
 export type { NodeHandler } from './adapters/node.ts';
 export type { WebHandler } from './adapters/web.ts';
@@ -39,7 +52,6 @@ export {
   type AccountDeletion,
   type AccountInfo,
   type AccountPage,
-  type Accounts,
   type DeletedAccountInfo,
   type ListAccountsOptions,
 } from './ledger/operations/accounts.ts';

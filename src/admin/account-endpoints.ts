@@ -1,26 +1,39 @@
+import { isDeepStrictEqual } from 'node:util';
+
 import * as v from 'valibot';
 
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
 import { accountNotFound, ConflictError } from './errors.ts';
 import { accountId, at, component, flag, integerInQuery, limit, object, usd } from './schema.ts';
 import { inJson } from './in-json.ts';
+import { accountLimits, accountPolicy, accountPolicyChange, policyOfBody } from './key-schemas.ts';
 import type { AdministeredRouter } from './options.ts';
+
+const CHANGE_WANTED = 'an object of frozen, policy or credit_limit, or several of them';
+
+const books = {
+  id: v.string(),
+  balance: usd,
+  /** The balance can be spent down to minus this. */
+  credit_limit: usd,
+  held: usd,
+  spent: usd,
+  granted: usd,
+  expired: usd,
+  written_off: usd,
+  frozen: flag(),
+};
 
 const account = component(
   'Account',
   'An account and its money: granted is the sum of balance, held, spent and expired.',
-  v.object({
-    id: v.string(),
-    balance: usd,
-    /** The balance can be spent down to minus this. */
-    credit_limit: usd,
-    held: usd,
-    spent: usd,
-    granted: usd,
-    expired: usd,
-    written_off: usd,
-    frozen: flag(),
-  }),
+  v.object(books),
+);
+
+const accountDetails = component(
+  'AccountDetails',
+  'An account with its policy, and what counts against that.',
+  v.object({ ...books, policy: accountPolicy, limits: v.exactOptional(accountLimits) }),
 );
 
 const accountPage = component(
@@ -35,8 +48,15 @@ const accountPage = component(
 
 const accountChange = component(
   'AccountChange',
-  'frozen: true rejects new completions of the account; running ones continue and are charged. credit_limit is how much it may owe: the balance can be spent down to minus this amount.',
-  object({ frozen: v.optional(flag()), credit_limit: v.optional(limit) }),
+  'frozen: true rejects new completions of the account; running ones continue and are charged. policy: limits of all its keys together. credit_limit: how much it may owe; the balance can be spent down to minus this amount. What isn’t given stays.',
+  v.pipe(
+    object({
+      frozen: v.exactOptional(flag()),
+      policy: v.exactOptional(accountPolicyChange),
+      credit_limit: v.exactOptional(limit),
+    }),
+    v.check((change) => Object.keys(change).length > 0, CHANGE_WANTED),
+  ),
 );
 
 const params = object({ account: accountId });
@@ -71,11 +91,11 @@ export const accountEndpoints: readonly Endpoint[] = [
     operation: 'getAccount',
     method: 'GET',
     path: '/accounts/{account}',
-    summary: 'Get the balance of an account',
+    summary: 'Get the balance and the policy of an account',
     params,
     query: nothing,
     body: nothing,
-    answer: account,
+    answer: accountDetails,
     errorStatuses: [404],
     run: async ({ params: { account: id } }, router) => ({ answer: await getAccountAnswer(router, id) }),
   }),
@@ -83,27 +103,26 @@ export const accountEndpoints: readonly Endpoint[] = [
     operation: 'updateAccount',
     method: 'PATCH',
     path: '/accounts/{account}',
-    summary: 'Freeze or unfreeze an account, or set how much it may owe',
+    summary: 'Freeze or unfreeze an account, change its policy, or set how much it may owe',
     params,
     query: nothing,
     body: accountChange,
-    answer: account,
+    answer: accountDetails,
     errorStatuses: [404],
     change: {
       action: 'accounts.update',
       repeat: 'the same answer: the account is as the request says.',
     },
-    async run({ params: { account: id }, body: { frozen, credit_limit: creditLimit } }, router) {
-      const before = await getAccountAnswer(router, id);
+    async run({ params: { account: id }, body: { frozen, policy, credit_limit: creditLimit } }, router) {
+      const before = changeable(await getAccountAnswer(router, id));
+      // Checked and changed first: if it is invalid, the account is not frozen either.
+      if (policy && !(await router.accounts.update(id, policyOfBody(policy)))) throw accountNotFound(id);
       if (creditLimit !== undefined) await router.credits.setCreditLimit(id, creditLimit);
-      if (frozen !== undefined) await (frozen ? router.accounts.freeze(id) : router.accounts.unfreeze(id));
+      if (frozen === true) await router.accounts.freeze(id);
+      if (frozen === false) await router.accounts.unfreeze(id);
       const answer = await getAccountAnswer(router, id);
-      return {
-        answer,
-        before: changeable(before),
-        after: changeable(answer),
-        repeated: before.frozen === answer.frozen && before.credit_limit === answer.credit_limit,
-      };
+      const after = changeable(answer);
+      return { answer, before, after, repeated: isDeepStrictEqual(before, after) };
     },
   }),
   endpoint({
@@ -142,18 +161,14 @@ export const accountEndpoints: readonly Endpoint[] = [
   }),
 ];
 
-async function getAccountAnswer(
-  router: AdministeredRouter,
-  id: string,
-): Promise<v.InferOutput<typeof account>> {
+function changeable({ frozen, policy, credit_limit }: AccountAnswer): object {
+  return { frozen, policy, credit_limit };
+}
+
+type AccountAnswer = v.InferOutput<typeof accountDetails>;
+
+async function getAccountAnswer(router: AdministeredRouter, id: string): Promise<AccountAnswer> {
   const found = await router.accounts.get(id);
   if (!found) throw accountNotFound(id);
   return inJson(found);
-}
-
-function changeable({
-  frozen,
-  credit_limit,
-}: v.InferOutput<typeof account>): v.InferOutput<typeof accountChange> {
-  return { frozen, credit_limit };
 }

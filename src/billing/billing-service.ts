@@ -29,6 +29,7 @@ import type { KeyRates } from '../ledger/contract/key-records.ts';
 const ADMIT_DEADLINE_MS = 5_000;
 /** Of a target: more than there are. */
 const MAX_TIERS_REPORTED = 8;
+const MAX_ACCOUNTS_REPORTED = 10_000;
 
 export interface BillingServiceOptions {
   /** Repeats a settle or void until it is answered, and voids what an admit without an answer may have held: a ReliableStore. */
@@ -61,6 +62,8 @@ export interface AdmitRequest {
   /** Its answer is to be an event stream. */
   readonly stream: boolean;
   readonly idempotencyKey: IdempotencyKey | undefined;
+  /** Whom it is for. */
+  readonly endUser: string | undefined;
   /** When it arrived, by `performance.now()`. */
   readonly startedAt: number;
 }
@@ -87,6 +90,8 @@ export class BillingService implements HoldServices {
   readonly #calibrations: PerTarget<EstimateCalibration>;
   /** Service tiers without a price that were reported. */
   readonly #toldTiers = new PerTarget(() => new Set<string>());
+  /** Accounts that have as many end users as they may. */
+  readonly #toldEndUsers = new Set<string>();
   readonly #posting = new SlotList<Posting>();
   /** Holds of nothing, of accounts that there are not. */
   readonly #freeHolds = new WeakSet<Hold>();
@@ -130,7 +135,7 @@ export class BillingService implements HoldServices {
   }
 
   #ask(request: AdmitRequest): Answer<AdmitResult> {
-    const { requestId, caller, model, quote, idempotencyKey } = request;
+    const { requestId, caller, model, quote, idempotencyKey, endUser } = request;
     return this.store.admit({
       account: caller.account,
       key: caller.key,
@@ -142,6 +147,8 @@ export class BillingService implements HoldServices {
       tokens: quote.tokens,
       externalKey: caller.externalKey,
       keyVersion: caller.keyVersion,
+      accountVersion: caller.accountVersion,
+      endUser,
       notAfter: this.#clock.now() + ADMIT_DEADLINE_MS,
       ...(idempotencyKey && { idempotencyKey }),
     });
@@ -168,8 +175,9 @@ export class BillingService implements HoldServices {
       return { rates, hold };
     }
     if (result.code !== 'ok' && result.code !== 'exists') {
-      return { rates, refusal: admissionError(result, quote, holdMode, caller.limits) };
+      return { rates, refusal: admissionError(result, quote, holdMode) };
     }
+    if (result.code === 'ok' && result.sharesEndUser) this.#tellOfEndUsers(caller.account);
     const limit = this.#grows(request) ? undefined : outputLimit(result.hold, quote, holdMode);
     const hold = this.#holdFor(request, limit, result.hold);
     this.#renewal.add(hold);
@@ -177,9 +185,10 @@ export class BillingService implements HoldServices {
   }
 
   #holdFor(request: AdmitRequest, limit: number | undefined, amount: NanoDollars): Hold {
-    const { requestId, caller, quote, stream, startedAt, idempotencyKey } = request;
+    const { requestId, caller, quote, stream, startedAt, idempotencyKey, endUser } = request;
     const grows = this.#grows(request);
-    const terms = { requestId, caller, quote, outputLimit: limit, grows, stream, startedAt, idempotencyKey };
+    const kept = { requestId, caller, quote, stream, startedAt, idempotencyKey, endUser };
+    const terms = { ...kept, outputLimit: limit, grows };
     return new Hold(this, terms, amount);
   }
 
@@ -249,7 +258,7 @@ export class BillingService implements HoldServices {
   }
 
   #settle(hold: Hold, outcome: Outcome, consumption: Charge, usage: SettledUsage): Answer<void> {
-    const { requestId, caller, idempotencyKey } = hold.terms;
+    const { requestId, caller, idempotencyKey, endUser } = hold.terms;
     const settled = this.store.settle({
       account: caller.account,
       requestId,
@@ -258,6 +267,7 @@ export class BillingService implements HoldServices {
       model: outcome.target.modelId,
       usage,
       force: true,
+      ...(endUser !== undefined && { endUser }),
       ...(idempotencyKey && { idempotencyKey }),
     });
     return andThen(settled, (result) => {
@@ -284,6 +294,13 @@ export class BillingService implements HoldServices {
       ),
       terms.requestId,
     );
+  }
+
+  /** Once of each account: some of its end users share their limits from now on. */
+  #tellOfEndUsers(account: string): void {
+    if (this.#toldEndUsers.has(account) || this.#toldEndUsers.size === MAX_ACCOUNTS_REPORTED) return;
+    this.#toldEndUsers.add(account);
+    this.#options.tell({ type: 'end_users_full', account });
   }
 
   #tellOfLosses({ terms, amount }: Hold, charged: NanoDollars, writtenOff: NanoDollars): void {

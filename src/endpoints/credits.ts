@@ -56,31 +56,15 @@ function lotBody({ id, amount, remaining, expiresAt }: Lot): object {
 }
 
 /** The key's budget and limits, if it has any, and what is left of them. */
-function keyBody({
-  key,
-  name,
-  limits,
-  spent,
-  budgetLeft,
-  budgetResetsAt,
-  running,
-  rates,
-  expiresAt,
-}: KeyStatus) {
-  const { budget, concurrentRequests } = limits;
+function keyBody({ key, name, limits, budgets, running, rates, expiresAt }: KeyStatus) {
+  const { concurrentRequests } = limits;
+  const bodies = budgets.map(budgetBody);
   return {
     id: key,
     name,
     expires_at: isoTime(expiresAt),
-    budget: budget
-      ? {
-          amount: formatUsd(budget.amount),
-          per: budget.per,
-          spent: formatUsd(spent),
-          left: formatUsd(budgetLeft ?? 0n),
-          resets_at: isoTime(budgetResetsAt),
-        }
-      : null,
+    budget: bodies[0] ?? null,
+    ...(bodies.length > 1 && { budgets: bodies }),
     limits: {
       requests_per_minute: rateBody(rates?.requests),
       tokens_per_minute: rateBody(rates?.tokens),
@@ -89,6 +73,16 @@ function keyBody({
           ? null
           : { limit: concurrentRequests, remaining: Math.max(0, concurrentRequests - running) },
     },
+  };
+}
+
+function budgetBody({ amount, per, spent, left, resetsAt }: KeyStatus['budgets'][number]) {
+  return {
+    amount: formatUsd(amount),
+    per,
+    spent: formatUsd(spent),
+    left: formatUsd(left),
+    resets_at: isoTime(resetsAt),
   };
 }
 

@@ -6,10 +6,11 @@ import { listModels } from '../endpoints/models.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { ResponseRecorder } from '../http/response-recorder.ts';
 import { pathOf } from '../http/url.ts';
+import { type Accounts, createAccountPolicies } from '../keys/account-policies.ts';
 import { type ApiKeys, createApiKeys } from '../keys/api-keys.ts';
 import { hostCaller } from '../keys/host-caller.ts';
 import { RequestIds } from '../ledger/contract/request-ids.ts';
-import { type Accounts, createAccounts } from '../ledger/operations/accounts.ts';
+import { createAccounts } from '../ledger/operations/accounts.ts';
 import { type Credits, createCredits } from '../ledger/operations/credits.ts';
 import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
 import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
@@ -36,7 +37,7 @@ export interface ChatCompletionsRouter extends NodeHandler {
   readonly credits: Credits;
   /** Usage by day, account, key and model. */
   readonly usage: UsageQueries;
-  /** Accounts: balances, freezing. */
+  /** Accounts: balances, policies, freezing. */
   readonly accounts: Accounts;
   /**
    * The models of `GET /models`, for pages of your own: all of them at the router's prices, or what a caller may use at its
@@ -137,11 +138,12 @@ export function createRouterWithTimers(
     fetch: createWebHandler(handle, newId),
     keys: createApiKeys(store, authenticator, now),
     credits: createCredits(store, now),
-    accounts: createAccounts(store),
+    accounts: createAccountPolicies(store, createAccounts(store), authenticator),
     usage: createUsageQueries(store, now),
     models: async (caller?: AuthenticatedCaller) => {
       lifecycle.start();
-      return await listModels(hostCaller(caller), services);
+      const known = hostCaller(caller);
+      return await listModels(known && (await authenticator.limited(known)), services);
     },
     settled,
     reload: (changes: ReloadOptions) => {

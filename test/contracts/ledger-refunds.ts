@@ -4,7 +4,7 @@ import { DAY, hashOf, type LedgerFixture, NOON, requestId } from './ledger-fixtu
 
 /** Refunds, and the deletion of accounts. Part of the suite in ledger-store.ts. */
 export function describeRefunds(ledger: LedgerFixture): void {
-  const { clock, admit, settle, voidRequest, state, lines, keyState, usage } = ledger;
+  const { clock, admit, settle, voidRequest, state, lines, usage } = ledger;
   const refund = (n: number, amount: bigint, more?: Partial<Refund>) =>
     ledger.store.refund({
       account: 'acme',
@@ -82,17 +82,19 @@ export function describeRefunds(ledger: LedgerFixture): void {
     });
 
     it('gives back to the key’s budget, if its window still runs', async () => {
-      await ledger.createKey('k2', { budget: { amount: 50n, per: 'day' } });
+      await ledger.createKey('k2', { budgets: [{ amount: 50n, per: 'day' }] });
       await admit(1, 40n, { key: 'k2' });
       await settle(1, 40n, { key: 'k2' });
       await admit(2, 10n, { key: 'k2' });
       await settle(2, 10n, { key: 'k2' });
       await refund(1, 15n);
-      expect(await keyState('k2')).toMatchObject({ spent: 35n });
+      const budgetOf = async () => (await ledger.store.keyState('acme', 'k2'))?.budgets[0];
+      expect(await budgetOf()).toMatchObject({ spent: 35n, left: 15n });
       clock.now += DAY / 2;
       await admit(3, 5n, { key: 'k2', requestId: requestId(3, clock.now) });
       await refund(2, 10n);
-      expect(await keyState('k2')).toMatchObject({ spent: 0n, held: 5n });
+      expect(await budgetOf()).toMatchObject({ spent: 0n, left: 45n });
+      expect(await ledger.store.keyState('acme', 'k2')).toMatchObject({ spent: 25n });
     });
 
     it('does not lift the charge of a settle that is repeated', async () => {

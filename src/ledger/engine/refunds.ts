@@ -3,10 +3,11 @@ import type { Refund, RefundResult } from '../contract/account-changes.ts';
 import { MAX_AMOUNT, type NanoDollars } from '../contract/money.ts';
 import { refundId } from '../contract/reserved-ids.ts';
 import { updateCredits } from './due-credits.ts';
+import { countEnded, holdersOf } from './limit-holders.ts';
 import { countMore } from './usage-counters.ts';
 import { type Transition, witnessed } from './witnesses.ts';
 
-/** Takes back a charge: from what was spent, from the usage, and from the key's budget if its window still runs. */
+/** Takes back a charge: from what was spent, from the usage, and from the budgets whose window still runs. */
 export const refund: Transition<Refund, RefundResult> = witnessed((account, command, now) => {
   if (!account) return { code: 'no_account', ...replyMeta(account, now) };
   const { requestId: id, amount, reason } = command;
@@ -30,10 +31,9 @@ export const refund: Transition<Refund, RefundResult> = witnessed((account, comm
   const { key, model } = request ?? command;
   totals.spent -= amount;
   totals.available += amount;
-  const apiKey = request && account.key(key);
-  if (apiKey && apiKey.window === request.window) {
-    apiKey.spent -= amount;
-    account.saveKey(apiKey);
+  if (request) {
+    const refunded = { released: 0n, ended: false, moved: -amount, tokens: 0 };
+    countEnded(holdersOf(account, request), request, refunded, now);
   }
   countMore(account, { id, key, model }, -amount);
   account.saveFingerprint(refundId(id), fingerprintOf(amount));

@@ -156,7 +156,7 @@ async function checkTarget({ account, changes }: MigrationPlan, to: LedgerStore)
 
 /** Returns whether all changes are on a disk or on the requested number of replicas. */
 async function applyPlan(
-  { account, keys, changes, allowances, floor, frozen }: MigrationPlan,
+  { account, keys, policy, changes, allowances, floor, frozen }: MigrationPlan,
   to: LedgerStore,
 ): Promise<boolean> {
   let isDurable = true;
@@ -180,6 +180,11 @@ async function applyPlan(
     isDurable = (await importKey(key, to)) && isDurable;
     if (key.isRevoked) await to.revokeKey(account, key.command.key);
   }
+  const changed = policy && (await to.updateKey(policy));
+  if (changed && changed.code !== 'ok') {
+    throw new MigrationRefusedError(account, 'its policy in the new store is another one');
+  }
+  if (changed?.code === 'ok') isDurable &&= changed.durable !== false;
   // A debt froze it.
   await to.freeze(account, frozen);
   return isDurable;
@@ -256,6 +261,9 @@ function* differences(
   if (allowedBefore !== allowedAfter) yield 'its allowances differ in the new store';
   if (before.frozen !== after.frozen)
     yield `frozen was ${before.frozen}, but is ${after.frozen} in the new store`;
+  if (before.policy && (!after.policy || keyTerms(before.policy) !== keyTerms(after.policy))) {
+    yield 'its policy differs in the new store';
+  }
   const keysAfter = new Map(after.keys.map((key) => [key.key, key]));
   for (const key of before.keys) {
     const hashes = hashesBefore?.get(key.key);

@@ -3,6 +3,7 @@ import {
   type AccountTotals,
   type AllowanceRow,
   balanceOf,
+  type EndUserRow,
   type KeyRow,
   type LotRow,
   emptyTotals,
@@ -11,7 +12,7 @@ import {
 } from '../../engine/account-rows.ts';
 import { DueQueue, isBefore, type Queued } from './due-queue.ts';
 import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
-import { keyState } from '../../engine/key-states.ts';
+import { accountHolders } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 
@@ -29,6 +30,7 @@ export class MemoryAccount implements AccountRows {
   /** "API key, idempotency key" -> the last request that was admitted with both. */
   readonly #idempotencyKeys = new Map<string, RequestRow>();
   readonly #keys = new Map<string, KeyRow>();
+  readonly #endUsers = new Map<string, EndUserRow>();
   readonly #fingerprints = new Map<string, string>();
   #lots: readonly LotRow[] = [];
   #allowances: readonly AllowanceRow[] = [];
@@ -96,6 +98,18 @@ export class MemoryAccount implements AccountRows {
 
   saveKeyTerms(row: KeyRow): void {
     this.saveKey(row);
+  }
+
+  endUser(id: string): EndUserRow | undefined {
+    return this.#endUsers.get(id);
+  }
+
+  endUserCount(): number {
+    return this.#endUsers.size;
+  }
+
+  saveEndUser(row: EndUserRow): void {
+    this.#endUsers.set(row.id, row);
   }
 
   openLots(): readonly LotRow[] {
@@ -185,7 +199,7 @@ export class MemoryAccount implements AccountRows {
       lowWater,
       freeLowWater,
       requests: Array.from(this.#requests.values(), ({ row }) => requestRecord(row)),
-      keys: Array.from(this.#keys.values(), (key) => keyState(account, key)),
+      ...accountHolders(account, this.#keys.values(), this.#endUsers.values()),
       compacted: { ...this.#compacted },
       usage: this.#usageRows(),
       usageCompacted: this.#usageCompacted,

@@ -3,7 +3,7 @@ import { type Columns, columnsOf, integer, integerIn, numberIn, textIn, valuesOf
 import type { Sql } from './sqlite-schema.ts';
 
 /** Tables with rows of accounts. */
-const TABLES = ['requests', 'keys', 'lots', 'allowances', 'fingerprints', 'journal', 'usage'];
+const TABLES = ['requests', 'keys', 'end_users', 'lots', 'allowances', 'fingerprints', 'journal', 'usage'];
 
 const DELETED: Columns<DeletedAccount> = columnsOf<DeletedAccount>({
   id: textIn('id'),

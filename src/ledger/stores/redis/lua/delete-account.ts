@@ -1,6 +1,7 @@
 import type { DeletedAccount } from '../../../contract/account-changes.ts';
 import { defineScript, type LuaScript, type ReplyReader, unknownCode } from './define-script.ts';
-import { keyHashes, keyIds } from './key-fields.ts';
+import { keyHashes } from '../../../engine/key-states.ts';
+import { keyRows } from './key-fields.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
 /** An account of which only its sums are left, until they are recorded elsewhere. */
@@ -41,10 +42,10 @@ update_credits(now)
 reply(now, 'ok')
 local running, fields = 0, redis.call('HGETALL', API_KEYS)
 for n = 1, #fields, 2 do
-  if string.sub(fields[n], -2) == ':s' then running = running + tonumber(string.match(fields[n + 1], '^%S+ (%S+)')) end
+  if string.sub(fields[n], -2) == ':s' and fields[n] ~= '@:s' then running = running + tonumber(string.match(fields[n + 1], '^%S+ (%S+)')) end
 end
 if running > 0 then return {'running', decimal(running)} end
-redis.call('UNLINK', REQUESTS, DUE, JOURNAL, PAID, LOTS, BURN_ORDER, USAGE)
+redis.call('UNLINK', REQUESTS, DUE, JOURNAL, PAID, LOTS, BURN_ORDER, USAGE, END_USERS)
 redis.call('DEL', TOTALS)
 -- Without av, it is no account.
 redis.call('HSET', TOTALS, 'del', ARGV[2], 'at', decimal(now), 'g', decimal(totals.g), 'rest', decimal(totals.av),
@@ -57,15 +58,10 @@ return deletion()
     if (code === 'running') return { code, requests: reply.count() };
     if (code !== 'ok') throw unknownCode(code);
     const deleted = deletedIn(reply);
-    const keys = new Map(reply.nested().pairs());
-    const pointers = keyIds(keys).flatMap((key) => {
-      const hashes = keyHashes(keys, key);
-      if (!hashes) return [];
-      return [hashes.current, ...(hashes.previous ? [hashes.previous.hash] : [])].map((hash) => ({
-        hash,
-        key,
-      }));
-    });
+    const hashes = keyHashes(keyRows(new Map(reply.nested().pairs())));
+    const pointers = [...hashes].flatMap(([key, { current, previous }]) =>
+      [current, ...(previous ? [previous.hash] : [])].map((hash) => ({ hash, key })),
+    );
     return { code, deleted, pointers };
   },
 );

@@ -50,10 +50,8 @@ if size(totals.av) + size(totals.h) + amount >= WIDE then return reply(now, 'too
 local origin = request or {id = id, key = ARGV[6], model = ARGV[7]}
 totals.s = plus(totals.s, 0 - amount)
 totals.av = plus(totals.av, amount)
-local key = request and load_key(request.key)
-if key and key.window == request.window then
-  key.spent = plus(key.spent, 0 - amount)
-  key.changed = true
+if request then
+  for _, holder in ipairs(holders_of(request)) do count_charge(holder, 0 - amount, request.at) end
 end
 count_usage(origin, origin.model, {0, 0, 0, 0, 0, 0, 0, 0 - amount, 0})
 write_line(now, 'r', id, 0 - amount, {key = origin.key, rest = '=' .. origin.model .. ' ' .. ARGV[8]})
