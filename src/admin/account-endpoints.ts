@@ -48,7 +48,7 @@ const accountPage = component(
 
 const accountChange = component(
   'AccountChange',
-  'frozen: true rejects new completions of the account; running ones continue and are charged. policy: limits of all its keys together. credit_limit: how much it may owe; the balance can be spent down to minus this amount. What isn’t given stays.',
+  'frozen: true rejects new completions of the account. policy: limits of all its keys together. credit_limit: how much it may owe. What isn’t given stays.',
   v.pipe(
     object({
       frozen: v.exactOptional(flag()),
