@@ -51,7 +51,14 @@ export type {
   Settled,
   TargetStatus,
 } from './observability/hooks.ts';
-export type { AccountInfo, AccountPage, ListAccountsOptions } from './ledger/operations/accounts.ts';
+export {
+  AccountBusyError,
+  type AccountDeletion,
+  type AccountInfo,
+  type AccountPage,
+  type DeletedAccountInfo,
+  type ListAccountsOptions,
+} from './ledger/operations/accounts.ts';
 export {
   type AccountVerification,
   verifyLedger,
@@ -62,12 +69,28 @@ export {
   type AdjustOptions,
   type Credits,
   type CreditsBalance,
+  type CreditLimitChange,
   type CreditsChange,
-  CreditsConflictError,
   type ExportJournalOptions,
   type GrantOptions,
   type JournalOptions,
 } from './ledger/operations/credits.ts';
+export type {
+  AllowanceChange,
+  AllowanceEnded,
+  AllowanceInfo,
+  Allowances,
+  AllowOptions,
+  EndAllowanceOptions,
+} from './ledger/operations/allowances.ts';
+export { CreditsConflictError } from './ledger/operations/credits-conflict.ts';
+export type { CreditsRefund, RefundOptions } from './ledger/operations/refunds.ts';
+export {
+  type Statement,
+  type StatementCharge,
+  StatementCompactedError,
+  statementCsv,
+} from './ledger/operations/statement.ts';
 export type { BalanceBelow, LedgerEvent } from './ledger/contract/events.ts';
 export type { CreditsEntry } from './ledger/operations/journal-entries.ts';
 export type * from './ledger/contract/key-records.ts';

@@ -3,18 +3,19 @@ import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { accountNotFound } from './errors.ts';
-import { accountId, component, flag, integerInQuery, object, usd } from './schema.ts';
+import { accountNotFound, ConflictError } from './errors.ts';
+import { accountId, at, component, flag, integerInQuery, limit, object, usd } from './schema.ts';
 import { inJson } from './in-json.ts';
 import { accountLimits, accountPolicy, accountPolicyChange, policyOfBody } from './key-schemas.ts';
 import type { AdministeredRouter } from './options.ts';
 
-const CHANGE_WANTED = 'an object of frozen, policy, or both';
+const CHANGE_WANTED = 'an object of frozen, policy or credit_limit, or several of them';
 
 const books = {
   id: v.string(),
-  /** Available to new requests. */
   balance: usd,
+  /** The balance can be spent down to minus this. */
+  credit_limit: usd,
   held: usd,
   spent: usd,
   granted: usd,
@@ -47,10 +48,14 @@ const accountPage = component(
 
 const accountChange = component(
   'AccountChange',
-  'frozen: true rejects new completions of the account; running ones continue and are charged. policy: limits of all its keys together. What isn’t given stays.',
+  'frozen: true rejects new completions of the account. policy: limits of all its keys together. credit_limit: how much it may owe. What isn’t given stays.',
   v.pipe(
-    object({ frozen: v.exactOptional(flag()), policy: v.exactOptional(accountPolicyChange) }),
-    v.check(({ frozen, policy }) => frozen !== undefined || policy !== undefined, CHANGE_WANTED),
+    object({
+      frozen: v.exactOptional(flag()),
+      policy: v.exactOptional(accountPolicyChange),
+      credit_limit: v.exactOptional(limit),
+    }),
+    v.check((change) => Object.keys(change).length > 0, CHANGE_WANTED),
   ),
 );
 
@@ -98,7 +103,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     operation: 'updateAccount',
     method: 'PATCH',
     path: '/accounts/{account}',
-    summary: 'Freeze or unfreeze an account, or change its policy',
+    summary: 'Freeze or unfreeze an account, change its policy, or set how much it may owe',
     params,
     query: nothing,
     body: accountChange,
@@ -108,10 +113,11 @@ export const accountEndpoints: readonly Endpoint[] = [
       action: 'accounts.update',
       repeat: 'the same answer: the account is as the request says.',
     },
-    async run({ params: { account: id }, body: { frozen, policy } }, router) {
+    async run({ params: { account: id }, body: { frozen, policy, credit_limit: creditLimit } }, router) {
       const before = changeable(await getAccountAnswer(router, id));
       // Checked and changed first: if it is invalid, the account is not frozen either.
       if (policy && !(await router.accounts.update(id, policyOfBody(policy)))) throw accountNotFound(id);
+      if (creditLimit !== undefined) await router.credits.setCreditLimit(id, creditLimit);
       if (frozen === true) await router.accounts.freeze(id);
       if (frozen === false) await router.accounts.unfreeze(id);
       const answer = await getAccountAnswer(router, id);
@@ -119,10 +125,44 @@ export const accountEndpoints: readonly Endpoint[] = [
       return { answer, before, after, repeated: isDeepStrictEqual(before, after) };
     },
   }),
+  endpoint({
+    operation: 'deleteAccount',
+    method: 'DELETE',
+    path: '/accounts/{account}',
+    summary:
+      'Delete an account: its keys, names, usage and journal. Its sums stay, under an id that says nothing of it',
+    params,
+    query: nothing,
+    body: nothing,
+    answer: component(
+      'DeletedAccount',
+      'The sums of a deleted account: granted is the sum of balance, spent and expired.',
+      v.object({
+        id: v.string(),
+        deleted_at: at,
+        balance: usd,
+        spent: usd,
+        granted: usd,
+        expired: usd,
+        written_off: usd,
+        durable: v.optional(v.boolean()),
+      }),
+    ),
+    errorStatuses: [404, 409],
+    change: { action: 'accounts.delete', repeat: '404 account_not_found: the account is deleted.' },
+    async run({ params: { account: id } }, { accounts }) {
+      const deleted = await accounts.delete(id).catch((error: unknown) => {
+        if (!(error instanceof Error) || error.name !== 'AccountBusyError') throw error;
+        throw new ConflictError('requests_running', `${error.message}.`);
+      });
+      if (!deleted) throw accountNotFound(id);
+      return { answer: inJson(deleted) };
+    },
+  }),
 ];
 
-function changeable({ frozen, policy }: AccountAnswer): object {
-  return { frozen, policy };
+function changeable({ frozen, policy, credit_limit }: AccountAnswer): object {
+  return { frozen, policy, credit_limit };
 }
 
 type AccountAnswer = v.InferOutput<typeof accountDetails>;

@@ -2,18 +2,23 @@ import * as v from 'valibot';
 
 import type { CreditsChange } from '../ledger/operations/credits.ts';
 import type { CreditsEntry } from '../ledger/operations/journal-entries.ts';
+import { type Statement, statementCsv } from '../ledger/operations/statement.ts';
 import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
-import { ConflictError, accountNotFound } from './errors.ts';
+import { ConflictError, accountNotFound, NotFoundError } from './errors.ts';
 import {
   accountId,
   amount,
   at,
+  balanceAfter,
   component,
   delta,
-  described,
+  durable,
+  flag,
   integer,
   integerInQuery,
+  month,
   object,
+  oneOf,
   paymentId,
   recreate,
   textOf,
@@ -38,8 +43,8 @@ const newGrant = component(
 
 const newAdjustment = component(
   'NewAdjustment',
-  'A correction of a balance, up or down. The balance can not go below 0.',
-  object({ id: v.optional(paymentId), delta, reason: textOf(1, 500) }),
+  'A correction of a balance, up or down. The balance can not go below 0, or below what the credit limit allows, except with force: true, which freezes the account.',
+  object({ id: v.optional(paymentId), delta, reason: textOf(1, 500), force: v.optional(flag()) }),
 );
 
 const creditsChange = component(
@@ -48,14 +53,9 @@ const creditsChange = component(
   v.object({
     id: v.string(),
     account: v.string(),
-    available: described('what the account can spend now, in USD as a decimal string', v.string()),
+    available: balanceAfter,
     duplicate: v.boolean(),
-    durable: v.optional(
-      described(
-        'whether it is on disk, or on the configured number of replicas: send the request again while it is false',
-        v.boolean(),
-      ),
-    ),
+    durable: v.optional(durable),
   }),
 );
 
@@ -72,6 +72,7 @@ const journalEntry = component(
       'expired_hold',
       'expired_credit',
       'adjustment',
+      'refund',
     ]),
     at,
     id: v.string(),
@@ -110,6 +111,29 @@ const journal = component(
   'Journal',
   'Entries, oldest first. next_after is the position to continue after, null on the last page.',
   v.object({ object: v.literal('list'), data: v.array(journalEntry), next_after: v.nullable(whole) }),
+);
+
+const statement = component(
+  'Statement',
+  'A month of an account: closing = opening + granted + adjusted - expired - charged + refunded.',
+  v.object({
+    account: v.string(),
+    month: v.string(),
+    from: at,
+    to: at,
+    opening: usd,
+    granted: usd,
+    adjusted: usd,
+    expired: usd,
+    charged: usd,
+    refunded: usd,
+    closing: usd,
+    written_off: usd,
+    charges: v.array(
+      v.object({ model: v.string(), key: v.string(), requests: whole, charged: usd, refunded: usd }),
+    ),
+    credits: v.array(journalEntry),
+  }),
 );
 
 const params = object({ account: accountId });
@@ -156,7 +180,12 @@ export const creditsEndpoints: readonly Endpoint[] = [
     change: { action: 'adjustments.create', repeat: REPEAT },
     async run({ params: { account }, body, idempotencyKey }, { credits }) {
       const changeId = resolveChangeId(body.id, idempotencyKey);
-      const change = credits.adjust(account, body.delta, { id: changeId.id, reason: body.reason });
+      const { delta: amountChange, reason, force } = body;
+      const change = credits.adjust(account, amountChange, {
+        id: changeId.id,
+        reason,
+        ...(force !== undefined && { force }),
+      });
       return await changeResult(change, account, changeId);
     },
   }),
@@ -180,6 +209,26 @@ export const creditsEndpoints: readonly Endpoint[] = [
       return { answer: { ...list(entries.map(entryAnswer)), next_after: next ?? null } };
     },
   }),
+  endpoint({
+    operation: 'getStatement',
+    method: 'GET',
+    path: '/accounts/{account}/statements/{month}',
+    summary: 'Get the statement of a month, as JSON or CSV',
+    params: object({ account: accountId, month }),
+    query: object({ format: v.optional(oneOf(['json', 'csv'])) }),
+    body: nothing,
+    answer: statement,
+    hasCsv: true,
+    errorStatuses: [404, 409],
+    async run({ params: { account: id, month: name }, query: { format } }, { credits }) {
+      const found = await credits.statement(id, name).catch((error: unknown) => {
+        if (!(error instanceof Error) || error.name !== 'StatementCompactedError') throw error;
+        throw new ConflictError('journal_compacted', `${error.message}.`, 'month');
+      });
+      if (!found) throw accountNotFound(id);
+      return { answer: statementAnswer(found), ...(format === 'csv' && { csv: statementCsv(found) }) };
+    },
+  }),
 ];
 
 /** @throws {ConflictError} naming why the change was rejected; {NotFoundError} if there is no such account */
@@ -195,7 +244,7 @@ async function changeResult(
 }
 
 /** Compares names, not classes: bundlers duplicate a class for a second entry point. */
-function toConflictError(error: unknown, account: string, isDerived: boolean): unknown {
+export function toConflictError(error: unknown, account: string, isDerived: boolean): unknown {
   if (!(error instanceof Error) || error.name !== 'CreditsConflictError') return error;
   const { message } = error;
   switch (Reflect.get(error, 'code')) {
@@ -214,9 +263,23 @@ function toConflictError(error: unknown, account: string, isDerived: boolean): u
       return new ConflictError('balance_too_large', `${message}.`);
     case 'too_many_lots':
       return new ConflictError('too_many_grants', `${message}.`);
+    case 'no_allowance':
+      return new NotFoundError('allowance_not_found', `${message}.`);
+    case 'too_many_allowances':
+      return new ConflictError('too_many_allowances', `${message}.`);
+    case 'ended':
+      return new ConflictError('allowance_ended', `${message}.`, 'until');
+    case 'not_settled':
+      return new ConflictError('not_settled', `${message}.`);
+    case 'more_than_charged':
+      return new ConflictError('more_than_charged', `${message}.`, 'amount');
     default:
       return error;
   }
+}
+
+function statementAnswer({ credits, charges, ...sums }: Statement): v.InferOutput<typeof statement> {
+  return { ...inJson(sums), charges: [...charges], credits: credits.map(entryAnswer) };
 }
 
 function entryAnswer({ usage, ...entry }: CreditsEntry): v.InferOutput<typeof journalEntry> {

@@ -53,6 +53,8 @@ export interface EndpointDefinition<
   readonly bodyIsOptional?: boolean;
   /** A component of the OpenAPI document. */
   readonly answer: Answer;
+  /** The operation can also answer with CSV. */
+  readonly hasCsv?: boolean;
   /** Status if this request made the change; a repeated one gets 200. @default 200 */
   readonly status?: number;
   /** Its error statuses, besides those of every operation. */
@@ -79,6 +81,8 @@ export interface ChangeNotes {
 
 export interface OperationResult<Answer = unknown> {
   readonly answer: Answer;
+  /** Sent instead of the answer. */
+  readonly csv?: string;
   /** Id of the changed key or grant. */
   readonly target?: string;
   readonly before?: unknown;

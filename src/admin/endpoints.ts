@@ -2,6 +2,7 @@ import { accountEndpoints } from './account-endpoints.ts';
 import { creditsEndpoints } from './credit-endpoints.ts';
 import type { Endpoint } from './endpoint.ts';
 import { keyEndpoints } from './key-endpoints.ts';
+import { planEndpoints } from './plan-endpoints.ts';
 import { runtimeStatusEndpoints } from './runtime-status.ts';
 import { usageEndpoints } from './usage-endpoints.ts';
 
@@ -9,6 +10,7 @@ import { usageEndpoints } from './usage-endpoints.ts';
 export const endpoints: readonly Endpoint[] = [
   ...accountEndpoints,
   ...creditsEndpoints,
+  ...planEndpoints,
   ...keyEndpoints,
   ...usageEndpoints,
   ...runtimeStatusEndpoints,

@@ -45,7 +45,12 @@ export class InvalidValueError extends RouterError {
 
 export class NotFoundError extends RouterError {
   readonly status = 404;
-  readonly code: 'unknown_endpoint' | 'account_not_found' | 'key_not_found';
+  readonly code:
+    | 'unknown_endpoint'
+    | 'account_not_found'
+    | 'key_not_found'
+    | 'allowance_not_found'
+    | 'request_not_found';
   readonly type = 'invalid_request_error';
 
   constructor(code: NotFoundError['code'], message: string) {
@@ -98,7 +103,13 @@ export class ConflictError extends RouterError {
     | 'key_changing'
     | 'balance_too_low'
     | 'balance_too_large'
-    | 'too_many_grants';
+    | 'too_many_grants'
+    | 'too_many_allowances'
+    | 'allowance_ended'
+    | 'not_settled'
+    | 'more_than_charged'
+    | 'journal_compacted'
+    | 'requests_running';
   readonly type = 'invalid_request_error';
   override readonly param: string | null;
 

@@ -101,7 +101,8 @@ async function respond(
   const result = await call.run(services.router);
   context.result = result;
   const status = result.repeated ? 200 : (endpoint.status ?? 200);
-  return { status, body: Buffer.from(JSON.stringify(result.answer)) };
+  if (result.csv === undefined) return { status, body: Buffer.from(JSON.stringify(result.answer)) };
+  return { status, body: Buffer.from(result.csv), headers: { 'content-type': 'text/csv; charset=utf-8' } };
 }
 
 function errorResponse(error: RouterError): AdminResponse {

@@ -85,6 +85,7 @@ function operation(endpoint: Endpoint): unknown {
     status = 200,
     errorStatuses: refuses = [],
     answer,
+    hasCsv = false,
   } = endpoint;
   const takesBody = endpoint.body !== nothing;
   return {
@@ -102,7 +103,7 @@ function operation(endpoint: Endpoint): unknown {
       },
     }),
     responses: {
-      [status]: jsonContent(answer, 'Done.'),
+      [status]: jsonContent(answer, 'Done.', hasCsv),
       ...(status !== 200 && { 200: jsonContent(answer, 'Already done by an earlier request.') }),
       ...Object.fromEntries([400, 401, ...refuses].map((refused) => [refused, ERROR_RESPONSE])),
       default: ERROR_RESPONSE,
@@ -131,8 +132,9 @@ function parameters(place: 'path' | 'query', schema: Schema<object>): unknown[] 
   }));
 }
 
-function jsonContent(schema: Schema, description: string): unknown {
-  return { description, content: { 'application/json': { schema: reference(schema) } } };
+function jsonContent(schema: Schema, description: string, hasCsv = false): unknown {
+  const csv = hasCsv ? { 'text/csv': { schema: { type: 'string' } } } : {};
+  return { description, content: { 'application/json': { schema: reference(schema) }, ...csv } };
 }
 
 function reference(schema: Schema): { readonly $ref: string } {

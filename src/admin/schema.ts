@@ -113,6 +113,17 @@ export const accountId: Schema<string> = described(
   ),
 );
 export const keyId: Schema<string> = matching('1 to 64 characters A-Z a-z 0-9 _ -', /^[A-Za-z0-9_-]{1,64}$/);
+export const allowanceId: Schema<string> = matching(
+  '1 to 64 characters A-Z a-z 0-9 . _ -',
+  /^[A-Za-z0-9._-]{1,64}$/,
+);
+/** The `x-request-id` of an answer. */
+export const requestId: Schema<string> = matching(
+  'the ID of a request, as its x-request-id',
+  /^[0-9a-z]{19}$/,
+);
+/** A calendar month, UTC. */
+export const month: Schema<string> = matching('a month such as "2026-11"', /^\d{4}-(0[1-9]|1[0-2])$/);
 /** The id of a grant or adjustment. */
 export const paymentId: Schema<string> = matching(
   '1 to 128 printable ASCII characters without spaces',
@@ -143,6 +154,16 @@ export const limit: Schema<string> = money(LIMIT_WANTED, POSITIVE, 0n, ['5.00'])
 export const usd: Schema<string> = described('USD, as a decimal string', v.string(), {
   examples: ['25.00'],
 });
+
+/** Of an answer to a change of credits. */
+export const balanceAfter: Schema<string> = described(
+  'the balance after the change, in USD as a decimal string',
+  v.string(),
+);
+export const durable: Schema<boolean> = described(
+  'whether it is on disk, or on the configured number of replicas: send the request again while it is false',
+  v.boolean(),
+);
 
 /** A time in a request. */
 export const time: Schema<string> = described(

@@ -33,6 +33,15 @@ import {
 import { journalCommand } from './commands/journal.ts';
 import { migrateCommand } from './commands/migrate.ts';
 import { demoCommand } from './commands/demo.ts';
+import {
+  allowancesCommand,
+  allowCommand,
+  creditLimitCommand,
+  deleteAccountCommand,
+  endAllowanceCommand,
+  refundCommand,
+  statementCommand,
+} from './commands/plans.ts';
 import { Progress } from './terminal/progress.ts';
 import { serveCommand } from './commands/serve.ts';
 import { usageCommand } from './commands/usage.ts';
@@ -51,6 +60,7 @@ const COMMANDS: readonly Command[] = [
   getAccountCommand,
   updateAccountCommand,
   accountsCommand,
+  deleteAccountCommand,
   createKeyCommand,
   listKeysCommand,
   getKeyCommand,
@@ -63,6 +73,12 @@ const COMMANDS: readonly Command[] = [
   balanceCommand,
   grantCommand,
   adjustCommand,
+  allowCommand,
+  allowancesCommand,
+  endAllowanceCommand,
+  creditLimitCommand,
+  refundCommand,
+  statementCommand,
   compactCommand,
   usageCommand,
   journalCommand,

@@ -1,11 +1,12 @@
 import type { Caller } from '../keys/caller.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { type Allowance, allowanceOf } from '../ledger/contract/allowances.ts';
 import type { CreateKey, KeyStatus } from '../ledger/contract/key-records.ts';
-import { type LedgerStore } from '../ledger/contract/ledger-store.ts';
+import type { Balance, LedgerStore, Lot } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars, smaller } from '../ledger/contract/money.ts';
 import { fromStore, sendRecord } from './account-record.ts';
 
-/** `GET /credits`: Vercel's `balance` and `total_used`, then `held`, the key, and OpenRouter's `data`. */
+/** `GET /credits`: Vercel's `balance` and `total_used`, then `held`, allowances and lots, the key, and OpenRouter's `data`. */
 export async function sendCredits(
   exchange: Exchange,
   { account, key: keyId, externalKey, session }: Caller,
@@ -18,12 +19,15 @@ export async function sendCredits(
   const [balance, key] = await fromStore(() =>
     Promise.all([store.balance(account), externalKey ? undefined : store.keyState(account, keyId)]),
   );
-  const { available, held, spent, granted } = balance ?? { available: 0n, held: 0n, spent: 0n, granted: 0n };
+  const { available, held, spent, granted, floor, lots, allowances } = balance ?? NO_BALANCE;
   sendRecord(exchange, {
     balance: formatUsd(available),
     total_used: formatUsd(spent),
     held: formatUsd(held),
     currency: 'USD',
+    ...(floor < 0n && { credit_limit: formatUsd(-floor) }),
+    allowances: allowances.map((allowance) => allowanceBody(allowance, lots)),
+    lots: lots.map(lotBody),
     ...(key && { key: keyBody(key) }),
     data: { total_credits: dollars(granted), total_usage: dollars(spent) },
   });
@@ -42,6 +46,32 @@ async function sessionBody({ account, key, limits }: CreateKey, store: LedgerSto
     currency: 'USD',
     ...(state && { key: keyBody(state) }),
     data: { total_credits: dollars(most), total_usage: dollars(spent) },
+  };
+}
+
+const NO_BALANCE: Pick<
+  Balance,
+  'available' | 'held' | 'spent' | 'granted' | 'floor' | 'lots' | 'allowances'
+> = { available: 0n, held: 0n, spent: 0n, granted: 0n, floor: 0n, lots: [], allowances: [] };
+
+function allowanceBody({ id, granted, per, resetsAt }: Allowance, lots: readonly Lot[]): object {
+  const own = lots.filter((lot) => allowanceOf(lot.id) === id);
+  return {
+    id,
+    amount: formatUsd(granted),
+    remaining: formatUsd(own.reduce((total, lot) => total + lot.remaining, 0n)),
+    per,
+    resets_at: isoTime(resetsAt),
+  };
+}
+
+/** Without its id, which may be that of a payment. */
+function lotBody({ id, amount, remaining, expiresAt }: Lot): object {
+  return {
+    allowance: allowanceOf(id) ?? null,
+    amount: formatUsd(amount),
+    remaining: formatUsd(remaining),
+    expires_at: isoTime(expiresAt),
   };
 }
 

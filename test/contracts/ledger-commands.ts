@@ -9,6 +9,7 @@ import type {
   UsageRow,
   Witness,
 } from '../../src/ledger/contract/ledger-store.ts';
+import type { AllowancePeriod, Rollover } from '../../src/ledger/contract/allowances.ts';
 import type { EndUserLimits, KeyLimits } from '../../src/ledger/contract/key-records.ts';
 import { ACCOUNT_POLICY } from '../../src/ledger/contract/key-records.ts';
 import { hashOf } from './ledger-fixture.ts';
@@ -24,19 +25,16 @@ import { type WitnessSlot, witnessesOf, witnessSlots } from './ledger-witness-co
  */
 export async function behavesLikeTheModel(
   create: (clock: { now: number }) => Promise<LedgerStore>,
-  { sequences, endOnFailure = false, floor, isReliable = false, close = (store) => store.close() }: Options,
+  { sequences, endOnFailure = false, isReliable = false, close = (store) => store.close() }: Options,
 ): Promise<number> {
   let compared = 0;
   let opened: LedgerStore | undefined;
   const sequence = fc.array(command, { maxLength: 100, size: 'max' });
   const property = fc.asyncProperty(sequence, async (commands) => {
     const clock = { now: START };
-    const model = new LedgerModel(clock, floor?.amount);
+    const model = new LedgerModel(clock);
     const store = (opened = await create(clock));
-    const begun = new Set<string>();
-    const books = Object.fromEntries(
-      ACCOUNTS.map((name) => [name, { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n }]),
-    );
+    const books = Object.fromEntries(ACCOUNTS.map((name) => [name, newBooks()]));
     const check = async (command: Command): Promise<void> => {
       const each = isReliable ? { ...command, ...OWN } : command;
       const requestId = 'slot' in each ? requestIdOf(each, clock.now, model) : '';
@@ -49,12 +47,9 @@ export async function behavesLikeTheModel(
         same(record, model.request(each.account, requestId), 'what became of the request');
       }
       for (const account of ACCOUNTS) {
-        if (floor && !begun.has(account) && model.snapshot(account)) {
-          begun.add(account);
-          await floor.set(store, account);
-        }
         const state = sorted(await store.snapshot(account));
         same(state, model.snapshot(account), `state of ${account}`);
+        if (!state) books[account] = newBooks();
         if (state) hasSoundBooks(state, await fold(store, account, books[account]!));
       }
     };
@@ -80,11 +75,6 @@ interface Options {
   readonly isReliable?: boolean;
   /** Called after each sequence. @default closes the store */
   readonly close?: (store: LedgerStore) => Promise<void>;
-  /** The floor of each account, and how to set it once the account exists. */
-  readonly floor?: {
-    readonly amount: bigint;
-    readonly set: (store: LedgerStore, account: string) => Promise<void>;
-  };
 }
 
 const OWN = { witnesses: [], wasAdmitted: false, inParts: false, mustExist: false };
@@ -141,6 +131,14 @@ const GRANTS: readonly Command[] = [
   { op: 'grant', account: 'acme', id: 'd', amount: 7n, expires: 24, priority: 50 },
   { op: 'grant', account: 'acme', id: 'e', amount: 5n, expires: 24, priority: 50 },
   { op: 'grant', account: 'zeta', id: 'a', amount: 30n, expires: undefined, priority: undefined },
+];
+
+/** Periods that are about to end at the start. */
+const GRIDS: readonly { readonly per: AllowancePeriod; readonly anchor: number }[] = [
+  { per: 'hour', anchor: Date.UTC(2026, 8, 30) },
+  { per: 'month', anchor: Date.UTC(2026, 7, 31, 12) },
+  { per: 'day', anchor: Date.UTC(2026, 9, 2, 0, 30) },
+  { per: 'week', anchor: Date.UTC(2026, 8, 29, 7) },
 ];
 
 /** Two idempotency keys; the first one is used with two different bodies. */
@@ -212,7 +210,24 @@ type Command =
       priority: number | undefined;
       mustExist?: boolean;
     } & Witnessing)
-  | ({ op: 'adjust'; account: string; id: string; delta: bigint } & Witnessing)
+  | ({ op: 'adjust'; account: string; id: string; delta: bigint; force: boolean } & Witnessing)
+  | { op: 'setFloor'; account: string; floor: bigint; from: bigint | undefined }
+  | ({
+      op: 'allow';
+      account: string;
+      id: string;
+      amount: bigint;
+      grid: (typeof GRIDS)[number];
+      rollover: Rollover;
+      priority: number;
+      untilHours: number | undefined;
+      change: 'prorate' | 'next_period';
+      version: number | undefined;
+      mustExist?: boolean;
+    } & Witnessing)
+  | ({ op: 'endAllowance'; account: string; id: string; at: 'now' | 'period_end' } & Witnessing)
+  | ({ op: 'refund'; account: string; amount: bigint; charged: bigint } & RequestSlot)
+  | { op: 'deleteAccount'; account: string }
   | ({ op: 'verify'; account: string } & Witnessing)
   | { op: 'createKey'; account: string; key: string; name: string; mustExist?: boolean }
   | {
@@ -386,6 +401,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       account,
       id: fc.constantFrom('a', 'p', 'q', 'r'),
       delta: fc.constantFrom(-15n, -3n, 4n, 10n, 2n ** 53n - 1n),
+      force: mostly(false),
       witnesses: witnessSlots,
     }),
   },
@@ -431,6 +447,60 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       overlapMs: fc.constantFrom(0, MINUTE, DAY),
       stale,
     }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: op('setFloor'),
+      account,
+      floor: fc.constantFrom(0n, -20n, -30n),
+      from: fc.constantFrom(undefined, undefined, 0n, -20n),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      op: op('allow'),
+      account,
+      id: fc.constantFrom('pro', 'pro', 'free'),
+      amount: fc.constantFrom(6n, 6n, 10n, 25n, 2n ** 53n - 1n),
+      grid: fc.constantFrom(...GRIDS, GRIDS[0]!),
+      rollover: fc.constantFrom('none', 'once', 'all'),
+      priority: fc.constantFrom(50, 9),
+      untilHours: fc.constantFrom(undefined, undefined, undefined, 0, 1, 800),
+      change: fc.constantFrom('prorate', 'next_period'),
+      version: fc.constantFrom(undefined, undefined, undefined, 1, 2),
+      mustExist: mostly(false),
+      witnesses: witnessSlots,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: op('endAllowance'),
+      account,
+      id: fc.constantFrom('pro', 'pro', 'free'),
+      at: fc.constantFrom('now', 'period_end'),
+      witnesses: witnessSlots,
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      op: op('refund'),
+      account,
+      amount: fc.constantFrom(1n, 3n, 9n),
+      charged: fc.constantFrom(0n, 3n, 9n),
+      ...request,
+      settled: fc.constantFrom(undefined, 0, 1, 2),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.oneof(
+      { weight: 1, arbitrary: fc.record({ op: op('deleteAccount'), account }) },
+      { weight: 4, arbitrary: fc.record({ op: op('sweep') }) },
+    ),
   },
   { weight: 1, arbitrary: fc.record({ op: op('verify'), account, witnesses: witnessSlots }) },
   { weight: 1, arbitrary: fc.record({ op: op('freeze'), account, frozen: mostly(false) }) },
@@ -533,7 +603,40 @@ async function apply(
       });
     }
     case 'adjust':
-      return side.adjust({ account: each.account, id: each.id, delta: each.delta, reason: 'why', witnesses });
+      return side.adjust({
+        account: each.account,
+        id: each.id,
+        delta: each.delta,
+        reason: 'why',
+        force: each.force,
+        witnesses,
+      });
+    case 'setFloor': {
+      const { account, floor, from } = each;
+      return side.setFloor({ account, floor, ...(from !== undefined && { from }) });
+    }
+    case 'allow': {
+      const { grid, untilHours, version, op: _, ...terms } = each;
+      const hour = Math.floor(clock.now / HOUR) * HOUR;
+      return side.allow({
+        ...terms,
+        ...grid,
+        ...(untilHours !== undefined && { until: hour + untilHours * HOUR }),
+        ...(version !== undefined && { version }),
+        witnesses,
+      });
+    }
+    case 'endAllowance':
+      return side.endAllowance({ account: each.account, id: each.id, at: each.at, witnesses });
+    case 'refund': {
+      const { account, amount, charged } = each;
+      const of = { key: 'free', model: '100% blank space' };
+      return side.refund({ account, requestId, amount, charged, ...of, reason: 'bad answer', witnesses });
+    }
+    case 'deleteAccount': {
+      const result = await side.deleteAccount(each.account);
+      return 'deleted' in result ? { ...result, deleted: { ...result.deleted, id: '' } } : result;
+    }
     case 'verify':
       return side.verify({ account: each.account, witnesses });
     case 'createKey': {
@@ -644,6 +747,10 @@ interface Books {
   writtenOff: bigint;
 }
 
+function newBooks(): Books {
+  return { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
+}
+
 /** Adds up the lines that are new since the last call. */
 async function fold(store: LedgerStore, name: string, books: Books): Promise<Books> {
   for (const line of await store.journal(name, books.seq, 1000)) {
@@ -661,7 +768,7 @@ async function fold(store: LedgerStore, name: string, books: Books): Promise<Boo
 function hasSoundBooks(state: AccountState, books: Books): void {
   const { seq, granted, available, held, spent, expired, writtenOff, requests, lots } = state;
   same(granted, available + held + spent + expired, 'granted = available + held + spent + expired');
-  same(available >= state.floor, true, 'available is not below the floor');
+  same(available >= state.lowestFloor, true, 'available is not below the lowest floor');
   same({ seq, granted, spent, expired, writtenOff }, { ...books }, 'the journal folds to the books');
   const running = requests.filter((each) => each.state === 'held');
   same(held, sum(running), 'held is what the held requests hold');
@@ -679,7 +786,7 @@ function hasSoundBooks(state: AccountState, books: Books): void {
   const counted = state.usage.reduce((total, row) => total + row.charged, state.usageCompacted);
   same(counted, spent, 'what is counted comes to what was spent');
   const remaining = lots.reduce((total, lot) => total + lot.remaining, 0n);
-  same(remaining <= available + held || state.floor < 0n, true, 'lots are covered');
+  same(remaining <= 0n || remaining <= available + held, true, 'lots are covered');
 }
 
 function sum(records: AccountState['requests']): bigint {
@@ -703,10 +810,12 @@ function same(actual: unknown, expected: unknown, what: string): void {
   if (!isDeepStrictEqual(actual, expected)) expect({ [what]: actual }).toStrictEqual({ [what]: expected });
 }
 
-/** Removes `durable`, which depends on the storage and is not part of the model. */
+/** Removes `durable` and `deleted: true`, which depend on the storage and are not part of the model. */
 function withoutDurability(reply: unknown): unknown {
-  if (typeof reply !== 'object' || reply === null || !('durable' in reply)) return reply;
-  const { durable, ...rest } = reply;
-  expect(durable).toBeTypeOf('boolean');
-  return rest;
+  if (typeof reply !== 'object' || reply === null || Array.isArray(reply)) return reply;
+  const shown: Record<string, unknown> = { ...reply };
+  if ('durable' in shown) expect(shown['durable']).toBeTypeOf('boolean');
+  delete shown['durable'];
+  if (shown['deleted'] === true) delete shown['deleted'];
+  return shown;
 }

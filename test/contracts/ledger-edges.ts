@@ -26,7 +26,10 @@ export function describeEdges(ledger: LedgerFixture): void {
         granted: 100n,
         expired: 0n,
         writtenOff: 0n,
+        floor: 0n,
         frozen: false,
+        lots: [{ id: 'opening', amount: 100n, remaining: 90n, priority: 50 }],
+        allowances: [],
       });
       await ledger.store.freeze('acme', true);
       expect(await ledger.store.balance('acme')).toMatchObject({ frozen: true });
@@ -87,7 +90,13 @@ export function describeEdges(ledger: LedgerFixture): void {
         granted: 142n,
         expired: 0n,
         writtenOff: 0n,
+        floor: 0n,
         frozen: false,
+        lots: [
+          { id: 'g2', amount: 50n, remaining: 30n, priority: 50 },
+          { id: 'opening', amount: 100n, remaining: 100n, priority: 50 },
+        ],
+        allowances: [],
       });
       expect(await state()).toMatchObject({ seq: 4n });
     });

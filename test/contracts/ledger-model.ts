@@ -1,11 +1,25 @@
 import { isDeepStrictEqual } from 'node:util';
+import {
+  allowanceState,
+  expiryOf,
+  lotIdOf,
+  missedPeriods,
+  type ModelAllowance,
+  periodAt,
+  startOf,
+} from './ledger-model-allowances.ts';
 import type {
   AccountState,
   Adjust,
   AdjustResult,
   Admit,
   AdmitResult,
+  Allow,
+  AllowResult,
   Balance,
+  DeleteAccountResult,
+  EndAllowance,
+  EndAllowanceResult,
   Ending,
   Extend,
   ExtendResult,
@@ -13,7 +27,11 @@ import type {
   GrantResult,
   IdempotencyKey,
   JournalLine,
+  Refund,
+  RefundResult,
   RequestRecord,
+  SetFloor,
+  SetFloorResult,
   Settle,
   SettleResult,
   UsageRow,
@@ -55,13 +73,10 @@ import type {
  */
 export class LedgerModel {
   readonly #clock: { readonly now: number };
-  readonly #floor: bigint;
   readonly #accounts = new Map<string, Account>();
 
-  /** @param floor - minimum of `available` in each account, 0 or less */
-  constructor(clock: { readonly now: number }, floor = 0n) {
+  constructor(clock: { readonly now: number }) {
     this.#clock = clock;
-    this.#floor = floor;
   }
 
   admit({ account: name, key: keyId, requestId, ...command }: Admit): AdmitResult {
@@ -72,7 +87,7 @@ export class LedgerModel {
     const known = account?.find(requestId);
     if (account && known?.state === 'held') {
       const left = ratesIn(account.holdersOf(known), now);
-      return reply({ code: 'exists', hold: known.hold, available: account.available(), ...left });
+      return reply({ code: 'exists', hold: known.hold, available: account.spendable(), ...left });
     }
     if (known && known.state !== 'held') return reply({ code: 'done', state: known.state });
     if (now > command.notAfter) return reply({ code: 'stale' });
@@ -89,7 +104,7 @@ export class LedgerModel {
     if (command.restore) {
       key ??= newKey(keyId, undefined, { name: '' }, now);
       const holders = account.holdersFor(key, endUser, now);
-      const available = account.available();
+      const available = account.spendable();
       const affordable = available < 0n ? 0n : available;
       const hold = command.want < affordable ? command.want : affordable;
       account.hold(
@@ -98,7 +113,7 @@ export class LedgerModel {
         now,
       );
       const left = ratesIn(holders, now);
-      return reply({ code: 'ok', hold, available: account.available(), ...left, ...shares(holders) });
+      return reply({ code: 'ok', hold, available: account.spendable(), ...left, ...shares(holders) });
     }
     if (!command.externalKey && key?.hash === undefined) return reply({ code: 'no_key' });
     if (!command.externalKey && key?.revokedAt !== undefined) return reply({ code: 'revoked' });
@@ -138,14 +153,14 @@ export class LedgerModel {
     if (want > 0n && tightest && room !== undefined && (room < min || room <= 0n)) {
       return reply({ code: 'budget', ...tightest, left: room < 0n ? 0n : room, ...rates });
     }
-    const available = account.available();
+    const available = account.spendable();
     if (want > 0n && (available < min || available <= 0n))
       return reply({ code: 'no_funds', available, ...rates });
     const least = [want, available, room ?? want].toSorted((a, b) => Number(a - b))[0] ?? 0n;
     const hold = want === 0n ? 0n : least;
     account.hold(holders, { ...command, requestId, hold, idempotencyKey }, now);
     const left = ratesIn(holders, now);
-    return reply({ code: 'ok', hold, available: account.available(), ...left, ...shares(holders) });
+    return reply({ code: 'ok', hold, available: account.spendable(), ...left, ...shares(holders) });
   }
 
   extend({ account: name, requestId, hold, checkpoint, leaseMs, ...command }: Extend): ExtendResult {
@@ -160,7 +175,7 @@ export class LedgerModel {
     const holders = account.holdersOf(request);
     const more = hold - request.hold;
     const room = account.room(holders, now)?.left;
-    const covered = more <= 0n || (more <= account.available() && (room === undefined || more <= room));
+    const covered = more <= 0n || (more <= account.spendable() && (room === undefined || more <= room));
     if (covered && more > 0n) {
       request.hold = hold;
       enter(holders, now);
@@ -169,7 +184,7 @@ export class LedgerModel {
     if (request.checkpoint > request.hold) request.checkpoint = request.hold;
     if (now + leaseMs > request.due) request.due = now + leaseMs;
     const code = covered ? 'ok' : 'no_funds';
-    return reply({ code, hold: request.hold, available: account.available() });
+    return reply({ code, hold: request.hold, available: account.spendable() });
   }
 
   settle({
@@ -194,7 +209,7 @@ export class LedgerModel {
     const inParts = isLost || command.inParts === true;
     const unspentBefore = account.available() + account.held();
     if (request?.state === 'settled') {
-      if (!inParts || !account.chargeMore(request, amount, this.#floor, now)) {
+      if (!inParts || !account.chargeMore(request, amount, now)) {
         const isPart = account.isPart(request, amount) ? { isPart: true as const } : {};
         return reply({ code: 'duplicate', charged: request.charged, ...isPart });
       }
@@ -211,6 +226,7 @@ export class LedgerModel {
     if (!request && !force) return reply({ code: 'unknown' });
     if (!request && !isNew) return reply({ code: 'old' });
 
+    account.renew(now);
     const type = !request ? 'o' : request.state === 'held' ? 's' : 'l';
     const held = type === 's' ? { hold: request?.hold ?? 0n } : {};
     if (!request) {
@@ -233,7 +249,8 @@ export class LedgerModel {
     // The maximum total charge: what is available, its hold, and what it was charged already.
     const before = request.charged;
     const own = (request.state === 'held' ? request.hold : 0n) + before;
-    const spendable = account.available() + own - this.#floor;
+    const more = account.spendable();
+    const spendable = own + (more > 0n ? more : 0n);
     const charged = amount < spendable ? amount : spendable;
     const lost = inParts ? 0n : amount - charged;
     account.giveTokens(request, usage.promptTokens + usage.completionTokens, now);
@@ -302,18 +319,12 @@ export class LedgerModel {
       return reply({ code: 'too_big' });
     if (account.openLots().length === 100) return reply({ code: 'too_many_lots' });
     account.terms.set(id, terms);
-    account.lots.push({
-      id,
-      amount,
-      remaining: amount,
-      ...(expiresAt !== undefined && { expiresAt }),
-      priority,
-    });
     account.write(now, { type: 'g', id, amount });
+    account.addLot({ id, amount, expiresAt, priority }, amount);
     return reply({ code: 'ok', available: account.available() });
   }
 
-  adjust({ account: name, id, delta, reason, ...command }: Adjust): AdjustResult {
+  adjust({ account: name, id, delta, reason, force = false, ...command }: Adjust): AdjustResult {
     const { now } = this.#clock;
     const account = this.#accounts.get(name);
     const reply = this.#replies(name, account?.lacks(command));
@@ -326,11 +337,142 @@ export class LedgerModel {
     const available = account.available();
     if (delta > 0n && available + account.held() + delta > 9_007_199_254_740_991n)
       return reply({ code: 'too_big' });
-    if (delta < 0n && available + delta < this.#floor) return reply({ code: 'below_floor', available });
+    const least = force ? -9_007_199_254_740_991n : account.floor;
+    if (delta < 0n && available + delta < least) return reply({ code: 'below_floor', available });
     account.terms.set(id, terms);
     account.burn(-delta);
     account.write(now, { type: 'a', id, amount: delta, reason });
+    if (force) account.frozen = true;
+    if (force) account.sink(account.available());
     return reply({ code: 'ok', available: account.available() });
+  }
+
+  setFloor({ account: name, floor, from }: SetFloor): SetFloorResult {
+    const account = this.#accounts.get(name);
+    if (!account) return { code: 'no_account', ...this.#at(name) };
+    const before = account.floor;
+    if (from !== undefined && from !== before && floor !== before)
+      return { code: 'changed', ...this.#at(name) };
+    account.floor = floor;
+    account.sink(floor);
+    return { code: 'ok', before, available: account.available(), ...this.#at(name) };
+  }
+
+  allow({ account: name, id, change, version, until = Infinity, ...command }: Allow): AllowResult {
+    const { now } = this.#clock;
+    if (command.mustExist && !this.#accounts.has(name)) return { code: 'no_account', ...this.#at(name) };
+    const account = this.#open(name);
+    const reply = this.#replies(name, account.lacks(command));
+    account.expireCredit(now);
+    const known = account.allowances.find((each) => each.id === id);
+    if (!known && until <= now) return reply({ code: 'ended' });
+    if (!known && account.allowances.length === 10) return reply({ code: 'too_many_allowances' });
+    if (known && (known.per !== command.per || known.anchor !== command.anchor)) {
+      return reply({ code: 'conflict' });
+    }
+    const { amount, per, anchor, rollover, priority } = command;
+    const terms = { amount, rollover, priority, until };
+    const { amount: was, rollover: kept, priority: rank, until: end } = known ?? terms;
+    const isSame = isDeepStrictEqual(terms, { amount: was, rollover: kept, priority: rank, until: end });
+    const isProrated = change !== 'prorate' || known?.granted === amount;
+    const isKnown = known && ((version !== undefined && known.version >= version) || (isSame && isProrated));
+    const allowance = known ?? {
+      id,
+      per,
+      anchor,
+      ...terms,
+      version: 1,
+      granted: amount,
+      period: periodAt({ per, anchor }, now),
+    };
+    if (!known) {
+      account.allowances.push(allowance);
+      account.grantPeriod(allowance, allowance.period, now);
+    } else if (!isKnown) {
+      known.version += 1;
+      if (change === 'prorate') account.prorate(known, terms, now);
+      if (change === 'prorate') known.granted = amount;
+      Object.assign(known, terms);
+    }
+    return reply({
+      code: isKnown ? 'duplicate' : 'ok',
+      available: account.available(),
+      version: allowance.version,
+      resetsAt: startOf(allowance, allowance.period + 1),
+    });
+  }
+
+  endAllowance({ account: name, id, at, version, ...command }: EndAllowance): EndAllowanceResult {
+    const { now } = this.#clock;
+    const account = this.#accounts.get(name);
+    const reply = this.#replies(name, account?.lacks(command));
+    if (!account) return reply({ code: 'no_account' });
+    account.expireCredit(now);
+    const allowance = account.allowances.find((each) => each.id === id);
+    if (!allowance) return reply({ code: 'no_allowance' });
+    const end = at === 'now' ? now : startOf(allowance, allowance.period + 1);
+    const hasEnded = allowance.until <= end && (at === 'period_end' || allowance.granted === 0n);
+    if (hasEnded || (version !== undefined && allowance.version >= version)) {
+      return reply({ code: 'duplicate', available: account.available(), version: allowance.version });
+    }
+    allowance.version += 1;
+    if (end < allowance.until) allowance.until = end;
+    if (at === 'now') {
+      allowance.granted = 0n;
+      for (const lot of account.lotsOf(allowance)) lot.expiresAt = now;
+      account.expireCredit(now);
+    }
+    return reply({ code: 'ok', available: account.available(), version: allowance.version });
+  }
+
+  refund({
+    account: name,
+    requestId,
+    amount,
+    charged,
+    key,
+    model,
+    reason,
+    ...command
+  }: Refund): RefundResult {
+    const { now } = this.#clock;
+    const account = this.#accounts.get(name);
+    const reply = this.#replies(name, account?.lacks(command));
+    if (!account) return reply({ code: 'no_account' });
+    const id = `refund:${requestId}`;
+    const earlier = account.terms.get(id);
+    if (earlier === String(amount)) return reply({ code: 'duplicate', available: account.available() });
+    if (earlier !== undefined) return reply({ code: 'conflict' });
+    const request = account.find(requestId);
+    if (request?.state === 'held' || request?.state === 'expired') return reply({ code: 'not_settled' });
+    const most = request?.charged ?? charged;
+    if (amount > most) return reply({ code: 'more_than_charged', charged: most });
+    account.expireCredit(now);
+    if (account.available() + account.held() + amount > 9_007_199_254_740_991n) {
+      return reply({ code: 'too_big' });
+    }
+    account.terms.set(id, String(amount));
+    if (request) request.refunded = amount;
+    const of = request ? recordOf(request) : { key, model };
+    const row = { key: of.key, model: of.model ?? '' };
+    account.refunds.push({ ...NO_COUNTS, ...row, day: dayOf(requestId), charged: -amount });
+    account.write(now, { type: 'r', id: requestId, amount: -amount, ...row, reason });
+    return reply({ code: 'ok', available: account.available() });
+  }
+
+  deleteAccount(name: string): DeleteAccountResult {
+    const { now } = this.#clock;
+    const account = this.#accounts.get(name);
+    if (!account) return { code: 'no_account' };
+    account.reap(Infinity, now);
+    const requests = account.running().length;
+    if (requests > 0) return { code: 'running', requests };
+    account.expireCredit(now);
+    this.#accounts.delete(name);
+    const [granted, available, spent] = [account.granted(), account.available(), account.spent()];
+    const [expired, writtenOff] = [account.expired(), account.writtenOff()];
+    const deleted = { id: '', deletedAt: now, granted, available, spent, expired, writtenOff };
+    return { code: 'ok', deleted };
   }
 
   verify({ account: name, ...command }: Verify): VerifyResult {
@@ -362,7 +504,10 @@ export class LedgerModel {
         granted: account.granted(),
         expired: account.expired(),
         writtenOff: account.writtenOff(),
+        floor: account.floor,
         frozen: account.frozen,
+        lots: account.lotStates(),
+        allowances: account.allowances.map(allowanceState),
       }
     );
   }
@@ -511,7 +656,8 @@ export class LedgerModel {
       spent: account.spent(),
       expired: account.expired(),
       writtenOff: account.writtenOff(),
-      floor: this.#floor,
+      floor: account.floor,
+      lowestFloor: account.lowestFloor,
       frozen: account.frozen,
       seq: BigInt(account.lines.length),
       lowWater: account.lowWater(),
@@ -520,7 +666,8 @@ export class LedgerModel {
         .filter((request) => !request.forgotten)
         .map(recordOf)
         .toSorted((a, b) => (a.id < b.id ? -1 : 1)),
-      lots: account.openLots().map((lot) => ({ ...lot })),
+      lots: account.lotStates(),
+      allowances: account.allowances.map(allowanceState),
       keys: account.keys
         .map((key) => keyState(name, account, account.keyHolder(key), key))
         .toSorted((a, b) => (a.key < b.key ? -1 : 1)),
@@ -532,8 +679,9 @@ export class LedgerModel {
         .toSorted((a, b) => (endUserId(a) < endUserId(b) ? -1 : 1)),
       compacted: {
         seq: account.compactedSeq,
+        at: Math.max(0, ...compacted.map((line) => line.at)),
         granted: total(amounts(compacted, 'ga')),
-        spent: total(amounts(compacted, 'sloe')),
+        spent: total(amounts(compacted, 'sloer')),
         expired: total(amounts(compacted, 'x')),
         writtenOff: total(compacted.map((line) => line.writtenOff ?? 0n)),
       },
@@ -583,15 +731,21 @@ class Account {
   readonly compactedUsage: UsageRow[] = [];
   /** Id of a grant or adjustment -> its parameters. */
   readonly terms = new Map<string, string>();
+  readonly allowances: ModelAllowance[] = [];
+  /** Rows that take back charges. */
+  readonly refunds: UsageRow[] = [];
+  floor = 0n;
+  lowestFloor = 0n;
   frozen = false;
   compactedSeq = 0n;
 
   granted = (): bigint => total(amounts(this.lines, 'ga'));
-  spent = (): bigint => total(amounts(this.lines, 'sloe'));
+  spent = (): bigint => total(amounts(this.lines, 'sloer'));
   expired = (): bigint => total(amounts(this.lines, 'x'));
   held = (): bigint => total(this.running().map((request) => request.hold));
   writtenOff = (): bigint => total(this.lines.map((line) => line.writtenOff ?? 0n));
   available = (): bigint => this.granted() - this.spent() - this.expired() - this.held();
+  spendable = (): bigint => this.available() - this.floor;
   lowWater = (): number => this.#newestForgotten(({ forgotten }) => forgotten === 'late');
   /** For requests that cost nothing, whose records are deleted sooner. */
   freeLowWater = (): number => this.#newestForgotten(({ forgotten }) => forgotten === 'soon');
@@ -611,6 +765,7 @@ class Account {
       rows.set(id, summed(before, row, sign));
     };
     for (const request of this.requests) if (request.ended) add(usageOf(request, request.ended), 1);
+    for (const row of this.refunds) add(row, 1);
     for (const row of this.compactedUsage) add(row, -1);
     return [...rows]
       .filter(([, row]) => countsSomething(row))
@@ -631,7 +786,7 @@ class Account {
     const counted = this.requests.filter(
       (request) => has(request) && windowOf(per, request.at) === windowOf(per, at),
     );
-    return total(counted.map((request) => request.charged));
+    return total(counted.map((request) => request.charged - (request.refunded ?? 0n)));
   }
 
   /** The tightest budget; undefined without one. */
@@ -804,6 +959,98 @@ class Account {
       lot.remaining -= amount;
       this.write(now, { type: 'x', id: lot.id, amount });
     }
+    this.renew(now);
+  }
+
+  renew(now: number): void {
+    for (const allowance of this.allowances.slice()) {
+      const missed = missedPeriods(allowance, now);
+      const current = missed.at(-1);
+      if (current !== undefined) {
+        allowance.period = current;
+        allowance.granted = allowance.amount;
+        if (allowance.rollover === 'all') this.#grantAll(allowance, missed.length, now);
+        else for (const n of missed.slice(-2)) this.grantPeriod(allowance, n, now);
+      }
+      const isOver = startOf(allowance, allowance.period + 1) <= now;
+      if (isOver) this.allowances.splice(this.allowances.indexOf(allowance), 1);
+    }
+  }
+
+  grantPeriod(allowance: ModelAllowance, n: number, now: number): void {
+    const expiresAt = expiryOf(allowance, n);
+    const amount = this.#upToRoom(allowance.amount);
+    if ((expiresAt !== undefined && expiresAt <= now) || amount <= 0n) return;
+    const id = lotIdOf(allowance, n);
+    this.write(now, { type: 'g', id, amount });
+    this.addLot({ id, amount, expiresAt, priority: allowance.priority }, amount);
+  }
+
+  #grantAll(allowance: ModelAllowance, missed: number, now: number): void {
+    const amount = this.#upToRoom(allowance.amount * BigInt(missed));
+    if (amount <= 0n) return;
+    const earlier = this.lotsOf(allowance).filter((lot) => lot.expiresAt === undefined);
+    const kept = total(earlier.map((lot) => lot.remaining));
+    for (const lot of earlier) lot.remaining = 0n;
+    const id = lotIdOf(allowance, allowance.period);
+    this.write(now, { type: 'g', id, amount });
+    this.addLot(
+      { id, amount: kept + amount, expiresAt: undefined, priority: allowance.priority },
+      kept + amount,
+    );
+  }
+
+  prorate(
+    allowance: ModelAllowance,
+    { amount, rollover, priority }: Pick<ModelAllowance, 'amount' | 'rollover' | 'priority'>,
+    now: number,
+  ): void {
+    const [start, end] = [startOf(allowance, allowance.period), startOf(allowance, allowance.period + 1)];
+    // The clock may have stepped back.
+    const left = end - (now < start ? start : now);
+    const change = ((amount - allowance.granted) * BigInt(left)) / BigInt(end - start);
+    const id = lotIdOf(allowance, allowance.period);
+    const lot = this.openLots().find((each) => each.id === id);
+    const least = [-change, lot?.remaining ?? 0n, this.available() > 0n ? this.available() : 0n];
+    const delta = change > 0n ? this.#upToRoom(change) : -(least.toSorted((a, b) => Number(a - b))[0] ?? 0n);
+    if (delta === 0n) return;
+    this.write(now, { type: 'a', id: `${id}:${allowance.version}`, amount: delta, reason: 'prorated' });
+    if (delta < 0n && lot) lot.remaining += delta;
+    if (delta < 0n) return;
+    const expiresAt = lot ? lot.expiresAt : expiryOf(allowance, allowance.period, rollover);
+    const remaining = (lot?.remaining ?? 0n) + delta;
+    if (lot) lot.remaining = 0n;
+    this.addLot(
+      { id, amount: (lot?.amount ?? 0n) + delta, expiresAt, priority: lot?.priority ?? priority },
+      remaining,
+    );
+  }
+
+  /** Called after the line: what exceeds the balance and the holds paid a debt. */
+  addLot(lot: Omit<Lot, 'remaining'>, remaining: bigint): void {
+    const others = total(this.openLots().map((each) => each.remaining));
+    const room = this.available() + this.held() - others;
+    const left = remaining < room ? remaining : room;
+    if (left > 0n) this.lots.push({ ...lot, remaining: left });
+  }
+
+  lotsOf({ id }: ModelAllowance): Lot[] {
+    return this.openLots().filter((lot) => lot.id.startsWith(`allowance:${id}:`));
+  }
+
+  lotStates = (): AccountState['lots'] =>
+    this.openLots().map(({ expiresAt, ...lot }) => ({
+      ...lot,
+      ...(expiresAt !== undefined && { expiresAt }),
+    }));
+
+  #upToRoom(amount: bigint): bigint {
+    const room = 9_007_199_254_740_991n - this.available() - this.held();
+    return amount < room ? amount : room;
+  }
+
+  sink(floor: bigint): void {
+    if (floor < this.lowestFloor) this.lowestFloor = floor;
   }
 
   reap(most: number, now: number): number {
@@ -827,10 +1074,10 @@ class Account {
   }
 
   /** Charges a further part, unless the rest is known to be written off; returns whether anything moved. */
-  chargeMore(request: Request, amount: bigint, floor: bigint, now: number): boolean {
+  chargeMore(request: Request, amount: bigint, now: number): boolean {
     const { id, key } = request;
     const missing = amount - request.charged;
-    const spendable = this.available() - floor;
+    const spendable = this.spendable();
     const moved = missing < spendable ? missing : spendable;
     if (!this.isPart(request, amount) || moved <= 0n) return false;
     this.burn(moved);
@@ -862,7 +1109,8 @@ class Account {
     if (witness.type === 'line') {
       const line = this.lines[Number(witness.seq) - 1];
       if (witness.seq <= this.compactedSeq) return true;
-      return line?.at === witness.at && (line.id === witness.id || line.type === 'x');
+      const isOfDueCredits = line?.type === 'x' || (line?.type === 'g' && line.id.startsWith('allowance:'));
+      return line?.at === witness.at && (line.id === witness.id || isOfDueCredits);
     }
     const request = this.find(witness.id);
     const costNothing =
@@ -915,6 +1163,7 @@ interface Request {
   state: RequestRecord['state'];
   hold: bigint;
   charged: bigint;
+  refunded?: bigint;
   checkpoint: bigint;
   tokens: number;
   due: number;
@@ -936,7 +1185,7 @@ interface Ended {
 interface Lot {
   readonly id: string;
   readonly amount: bigint;
-  readonly expiresAt?: number;
+  expiresAt: number | undefined;
   readonly priority: number;
   remaining: bigint;
 }
@@ -1009,6 +1258,10 @@ const FREE = 10 * MINUTE;
 
 function timeOf(requestId: string): number {
   return Number.parseInt(requestId.slice(0, 9), 36);
+}
+
+function dayOf(requestId: string): string {
+  return new Date(timeOf(requestId)).toISOString().slice(0, 10);
 }
 
 function finalDue(requestId: string, now: number, isFree = false): number {
@@ -1257,7 +1510,7 @@ const NO_COUNTS = {
 };
 
 function usageOf({ id, key, charged }: Request, { model, ending, usage }: Ended): UsageRow {
-  const day = new Date(timeOf(id)).toISOString().slice(0, 10);
+  const day = dayOf(id);
   const isWell = usage !== undefined && ending === 'finished' && usage.finishReason !== 'error';
   const hasLeft = ending === 'client_gone';
   return {

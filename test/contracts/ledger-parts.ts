@@ -13,6 +13,14 @@ export function describeParts(ledger: LedgerFixture): void {
   const leave = (amount: bigint) => admit(99, 100n - amount, { leaseMs: 2 * DAY });
 
   describe('a charge in parts', () => {
+    it('is covered by a credit line', async () => {
+      await ledger.store.setFloor({ account: 'acme', floor: -20n });
+      await admit(1, 90n);
+      expect(await inParts(2, 50n)).toMatchObject({ charged: 30n, writtenOff: 0n, available: -20n });
+      await voidRequest(1);
+      expect(await inParts(2, 200n)).toMatchObject({ code: 'ok', charged: 120n, available: -20n });
+    });
+
     it('is as any other where it is covered', async () => {
       await admit(1, 30n);
       const at = { now: NOON, seq: 2n };

@@ -87,17 +87,17 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'stores/redis/lua/adjust.ts',
     original:
-      "if delta < 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', decimal(totals.av)) end",
+      "if delta < 0 and size(totals.av) + delta < lowest then return reply(now, 'below_floor', decimal(totals.av)) end",
     mutant:
-      "if delta <= 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', decimal(totals.av)) end",
+      "if delta <= 0 and size(totals.av) + delta < lowest then return reply(now, 'below_floor', decimal(totals.av)) end",
     because: 'a delta is never 0',
   },
   {
     file: 'stores/redis/lua/adjust.ts',
     original:
-      "if delta < 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', decimal(totals.av)) end",
+      "if delta < 0 and size(totals.av) + delta < lowest then return reply(now, 'below_floor', decimal(totals.av)) end",
     mutant:
-      "if delta < 1 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', decimal(totals.av)) end",
+      "if delta < 1 and size(totals.av) + delta < lowest then return reply(now, 'below_floor', decimal(totals.av)) end",
     because: 'a delta is never 0',
   },
   {
@@ -249,7 +249,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'nothing was charged of it, which is all that the state tells its end',
   },
   {
-    file: 'engine/lots.ts',
+    file: 'engine/grants.ts',
     original: 'if (delta > 0n && totals.available + totals.held + delta > MAX_AMOUNT) {',
     mutant: 'if (delta >= 0n && totals.available + totals.held + delta > MAX_AMOUNT) {',
     because: 'a delta is never 0',
@@ -280,8 +280,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'engine/account-engine.ts',
-    original: 'const hold = affordable > 0n ? least(want, affordable) : 0n;',
-    mutant: 'const hold = affordable >= 0n ? least(want, affordable) : 0n;',
+    original: 'const hold = affordable > 0n ? smaller(want, affordable) : 0n;',
+    mutant: 'const hold = affordable >= 0n ? smaller(want, affordable) : 0n;',
     because: 'the lesser of 0 and anything wanted is 0',
   },
   {
@@ -291,18 +291,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     mutant:
       'const checkpoint = command.checkpoint >= request.checkpoint ? command.checkpoint : request.checkpoint;',
     because: 'they are the same then',
-  },
-  {
-    file: 'engine/account-engine.ts',
-    original: 'return a < b ? a : b;',
-    mutant: 'return a <= b ? a : b;',
-    because: 'they are the same then',
-  },
-  {
-    file: 'engine/account-engine.ts',
-    original: 'const rest = uncovered > 0n ? least(uncovered, amount) : 0n;',
-    mutant: 'const rest = uncovered >= 0n ? least(uncovered, amount) : 0n;',
-    because: 'the lesser of 0 and an amount is 0',
   },
   {
     file: 'engine/lots.ts',
@@ -323,7 +311,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'nothing more is burnt, later',
   },
   {
-    file: 'engine/lots.ts',
+    file: 'engine/due-credits.ts',
     original: 'if (totals.nextExpiry > now) return;',
     mutant: '',
     because: 'no lot is due then: the loop finds nothing, later',
@@ -359,23 +347,16 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'ids differ',
   },
   {
-    file: 'engine/lots.ts',
-    original: 'if (delta < 0n && totals.available + delta < totals.floor) {',
-    mutant: 'if (delta <= 0n && totals.available + delta < totals.floor) {',
+    file: 'engine/grants.ts',
+    original: 'if (delta < 0n && totals.available + delta < (force ? -MAX_AMOUNT : totals.floor)) {',
+    mutant: 'if (delta <= 0n && totals.available + delta < (force ? -MAX_AMOUNT : totals.floor)) {',
     because: 'an adjustment of 0 is refused before',
   },
   {
-    file: 'engine/lots.ts',
-    original: 'if (delta < 0n && totals.available + delta < totals.floor) {',
-    mutant: 'if (delta < 1n && totals.available + delta < totals.floor) {',
+    file: 'engine/grants.ts',
+    original: 'if (delta < 0n && totals.available + delta < (force ? -MAX_AMOUNT : totals.floor)) {',
+    mutant: 'if (delta < 1n && totals.available + delta < (force ? -MAX_AMOUNT : totals.floor)) {',
     because: 'an adjustment of 0 is refused before',
-  },
-  {
-    file: 'engine/lots.ts',
-    original:
-      'totals.nextExpiry = Math.min(Infinity, ...account.openLots().map((lot) => lot.expiresAt ?? Infinity));',
-    mutant: '',
-    because: 'then the lots are looked at each time, and those that are not due stay',
   },
   {
     file: 'engine/lots.ts',
@@ -533,8 +514,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'stores/redis/lua/compact.ts',
-    original: 'local count = math.min(wanted, 500)',
-    mutant: 'local count = math.min(wanted, 501)',
+    original: "local count, latest = math.min(wanted, 500), tonumber(values[6] or '0')",
+    mutant: "local count, latest = math.min(wanted, 501), tonumber(values[6] or '0')",
     because: 'how many are folded at a time is not seen from outside',
   },
   {

@@ -22,6 +22,12 @@ const CODE = {
   memory: [
     'engine/account-engine.ts',
     'engine/lots.ts',
+    'engine/grants.ts',
+    'engine/due-credits.ts',
+    'engine/allowances.ts',
+    'engine/renewals.ts',
+    'engine/periods.ts',
+    'engine/refunds.ts',
     'engine/key-states.ts',
     'engine/witnesses.ts',
     'engine/key-limits.ts',

@@ -4,14 +4,24 @@ import {
   type AdjustResult,
   type Admit,
   type AdmitResult,
+  type Allow,
+  type AllowResult,
   type Balance,
+  type DeleteAccountResult,
+  type DeletedAccount,
+  type EndAllowance,
+  type EndAllowanceResult,
   type Extend,
   type ExtendResult,
   type Grant,
   type GrantResult,
   type JournalLine,
   type LedgerStore,
+  type Refund,
+  type RefundResult,
   type RequestRecord,
+  type SetFloor,
+  type SetFloorResult,
   type Settle,
   type SettleResult,
   StoreUnavailableError,
@@ -129,6 +139,30 @@ export class Connection implements LedgerStore {
 
   adjust(command: Adjust): Promise<AdjustResult> {
     return this.#send('adjust', command.account, command.id, (store) => store.adjust(command));
+  }
+
+  setFloor(command: SetFloor): Promise<SetFloorResult> {
+    return this.#send('setFloor', command.account, '', (store) => store.setFloor(command));
+  }
+
+  allow(command: Allow): Promise<AllowResult> {
+    return this.#send('allow', command.account, command.id, (store) => store.allow(command));
+  }
+
+  endAllowance(command: EndAllowance): Promise<EndAllowanceResult> {
+    return this.#send('endAllowance', command.account, command.id, (store) => store.endAllowance(command));
+  }
+
+  refund(command: Refund): Promise<RefundResult> {
+    return this.#send('refund', command.account, command.requestId, (store) => store.refund(command));
+  }
+
+  deleteAccount(account: string): Promise<DeleteAccountResult> {
+    return this.#send('deleteAccount', account, '', (store) => store.deleteAccount(account));
+  }
+
+  deletedAccounts(): AsyncIterable<DeletedAccount> {
+    return this.#options.server.inside.deletedAccounts();
   }
 
   verify(command: Verify): Promise<VerifyResult> {

@@ -219,7 +219,7 @@ export class StoreServer {
   }
 }
 
-const MAKES_ACCOUNTS: ReadonlySet<Command> = new Set<Command>(['grant', 'createKey']);
+const MAKES_ACCOUNTS: ReadonlySet<Command> = new Set<Command>(['grant', 'createKey', 'allow']);
 
 const CHANGES: ReadonlySet<Command> = new Set<Command>([
   'admit',
@@ -228,6 +228,11 @@ const CHANGES: ReadonlySet<Command> = new Set<Command>([
   'void',
   'grant',
   'adjust',
+  'refund',
+  'setFloor',
+  'allow',
+  'endAllowance',
+  'deleteAccount',
   'sweep',
   // Not a pure read: it expires due credits.
   'balance',

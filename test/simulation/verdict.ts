@@ -1,8 +1,9 @@
 import { CreditStoreUnavailableError } from '../../src/errors/credit-errors.ts';
+import { allowanceLotId } from '../../src/ledger/contract/allowances.ts';
 import { verifyLedger } from '../../src/ledger/operations/verify.ts';
 import type { AccountState, JournalLine } from '../../src/ledger/contract/ledger-store.ts';
 import { wrongJournal, wrongState } from './invariants.ts';
-import { openingOf } from './operator.ts';
+import { allowanceOf, openingOf } from './operator.ts';
 import { checkpointAtMost, type RequestTruth } from './truth.ts';
 import type { World } from './world.ts';
 
@@ -30,6 +31,7 @@ export async function wrongEnd(world: World): Promise<string | undefined> {
       stillHeld(world, account) ??
       wrongCharges(world, account) ??
       wrongOperations(world, account) ??
+      wrongAllowance(world, account) ??
       wrongSanctions(world, account) ??
       (textOf(state) === textOf(await twin.snapshot(id))
         ? undefined
@@ -170,7 +172,7 @@ function wrongOperations({ truth }: World, { id: account, lines, state }: Accoun
   for (const { type, id } of lines) {
     if (type !== 'g' && type !== 'a') continue;
     times.set(id, (times.get(id) ?? 0) + 1);
-    if (!truth.operations.has(id) && id !== openingOf(account))
+    if (!truth.operations.has(id) && id !== openingOf(account) && !id.startsWith('allowance:hourly:'))
       return `I8: ${id} was applied, and nobody asked for it`;
   }
   for (const {
@@ -192,6 +194,25 @@ function wrongOperations({ truth }: World, { id: account, lines, state }: Accoun
   }
   return undefined;
 }
+
+/** The allowance is there, and its latest period was granted; that none was granted twice follows from the journal. */
+function wrongAllowance({ swarm, server }: World, { id, state, lines }: Account): string | undefined {
+  const allowed = allowanceOf(id, swarm.startsAt);
+  if (!allowed) return undefined;
+  const [allowance] = state.allowances;
+  if (!allowance) return 'I8: its allowance is gone';
+  const { periodStart: start, resetsAt, granted } = allowance;
+  if (resetsAt <= server.now - SWEPT_WITHIN_MS)
+    return `I8: its allowance ended at ${resetsAt}, and was not renewed`;
+  const lot = allowanceLotId(allowance.id, start);
+  const grants = lines.filter((line) => line.id === lot && line.type === 'g');
+  const amount = grants.reduce((total, line) => total + line.amount, 0n);
+  if (amount < granted || amount % granted !== 0n) return `I8: ${lot} was granted ${amount} of ${granted}`;
+  return undefined;
+}
+
+/** Gateways sweep more often than that. */
+const SWEPT_WITHIN_MS = 60_000;
 
 /** Acknowledged freezes and revocations are in effect, if the gateway that acknowledged them lives. */
 function wrongSanctions({ truth }: World, { id, state }: Account): string | undefined {

@@ -48,6 +48,7 @@ export const adjustCommand: StoreCommand = {
   options: {
     id: { value: 'ID', isRequired: true, help: 'id of the adjustment; an id adjusts only once' },
     reason: { value: 'TEXT', isRequired: true, help: 'stored in the journal' },
+    force: { help: 'take also what the account does not have, as after a chargeback; freezes the account' },
   },
   examples: ["credits adjust acme -1.00 --id ticket_77 --reason 'refund of a duplicate'"],
   async run(invocation) {
@@ -55,6 +56,7 @@ export const adjustCommand: StoreCommand = {
     const change = await createCredits(invocation.store).adjust(account, delta, {
       id: required(invocation, 'id'),
       reason: required(invocation, 'reason'),
+      ...(invocation.options['force'] !== undefined && { force: true }),
     });
     return report(invocation, account, change);
   },
@@ -75,12 +77,13 @@ export const balanceCommand: StoreCommand = {
       const found = await accounts.get(each);
       if (!found) continue;
       count += 1;
-      const { balance, held, spent, granted, expired, writtenOff, frozen } = found;
+      const { balance, creditLimit, held, spent, granted, expired, writtenOff, frozen } = found;
       const numbers = `${usd(balance)} available, ${usd(held)} held, ${usd(spent)} used of ${usd(granted)} granted`;
       const state = frozen ? `, ${styleText('yellow', 'frozen')}` : '';
       print(`${escapeControlCharacters(each)}: ${numbers}${state}`, {
         account: each,
         balance,
+        creditLimit,
         held,
         totalUsed: spent,
         totalGranted: granted,

@@ -3,6 +3,7 @@ import {
   type UsageGroup,
   type UsageSummary,
 } from '../../ledger/operations/usage-queries.ts';
+import { csvLine } from '../../ledger/operations/csv.ts';
 import { formatUsd, parseUsd } from '../../ledger/contract/money.ts';
 import { type StoreCommand, usd, UsageError } from './command.ts';
 import { table } from '../terminal/table.ts';
@@ -116,15 +117,9 @@ function asCsv(rows: readonly UsageSummary[], groupBy: readonly UsageGroup[]): s
     ...COUNTS.map((name) => String(row[name])),
     ...MONEY.map((name) => row[name]),
   ]);
-  return [heads, ...cells].map((line) => line.map(csvCell).join(','));
+  return [heads, ...cells].map(csvLine);
 }
 
 function namesOf(row: UsageSummary, groupBy: readonly UsageGroup[]): string[] {
   return groupBy.map((group) => row[group] ?? '');
-}
-
-/** Quotes by RFC 4180; an apostrophe prevents formula injection by model names, which clients choose. */
-function csvCell(cell: string): string {
-  const text = /^[=+@\t\r]|^-(?!\d+(\.\d+)?$)/.test(cell) ? `'${cell}` : cell;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -1,3 +1,5 @@
+import type { AccountChanges } from './account-changes.ts';
+import type { Allowance } from './allowances.ts';
 import type {
   CreateKey,
   CreateKeyResult,
@@ -18,6 +20,8 @@ import type { NanoDollars } from './money.ts';
 import type { ReplyMeta, MakesAccount, DurabilityInfo, Witnessed } from './reply.ts';
 import type { Ending, SettledUsage, UsageRow } from './usage.ts';
 
+export type * from './account-changes.ts';
+export type * from './allowances.ts';
 export type { Witness, Witnessed } from './reply.ts';
 export type { Ending, SettledUsage, UsageRow } from './usage.ts';
 
@@ -37,7 +41,7 @@ export type { Ending, SettledUsage, UsageRow } from './usage.ts';
  *
  * `describeLedgerStore` of `chat-completions-router/testing/contracts` is this contract as a test suite.
  */
-export interface LedgerStore {
+export interface LedgerStore extends AccountChanges {
   /** A failover can lose acknowledged changes, so callers log and replay them. */
   readonly mayRollBack?: boolean;
 
@@ -199,7 +203,9 @@ export type AdmitResult = ReplyMeta & {
   readonly rates?: KeyRates;
   /** The account has as many end users as it may: this one shares its counters with others. */
   readonly sharesEndUser?: true;
-} & (
+} &
+  /** `available` is what can be spent: the balance and the credit line. */
+  (
     | { readonly code: 'ok'; readonly hold: NanoDollars; readonly available: NanoDollars }
     /** The id already has a hold: a repeated call. */
     | { readonly code: 'exists'; readonly hold: NanoDollars; readonly available: NanoDollars }
@@ -232,6 +238,7 @@ export interface Extend extends Witnessed {
 }
 
 export type ExtendResult = ReplyMeta &
+  /** `available` is what can be spent: the balance and the credit line. */
   (
     | { readonly code: 'ok'; readonly hold: NanoDollars; readonly available: NanoDollars }
     /** The lease was renewed, but the balance or budget can't cover the larger hold. */
@@ -323,6 +330,8 @@ export interface Grant extends Witnessed, MakesAccount {
   readonly expiresAt?: number;
   /** Lots with a smaller number burn first. 0 to 100, default 50. */
   readonly priority?: number;
+  /** The lot comes from another store, so its id may be one of an allowance. */
+  readonly isMoved?: boolean;
 }
 
 export type GrantResult = ReplyMeta &
@@ -341,6 +350,8 @@ export interface Adjust extends Witnessed {
   /** Positive adds, negative takes. */
   readonly delta: NanoDollars;
   readonly reason: string;
+  /** Also below the floor, as after a chargeback. The account is frozen. */
+  readonly force?: boolean;
 }
 
 export type AdjustResult = ReplyMeta &
@@ -361,7 +372,7 @@ export type VerifyResult = ReplyMeta & {
 };
 
 export interface Balance {
-  /** What can be spent now. */
+  /** What was granted and not used; negative where a credit line is in use. */
   readonly available: NanoDollars;
   /** Sum of the holds of running requests. */
   readonly held: NanoDollars;
@@ -373,15 +384,21 @@ export interface Balance {
   readonly expired: NanoDollars;
   /** What was consumed beyond the floor, and not charged. */
   readonly writtenOff: NanoDollars;
+  /** Minimum of `available`; 0 or less. */
+  readonly floor: NanoDollars;
   readonly frozen: boolean;
+  /** Lots with something remaining, in burn order. */
+  readonly lots: readonly Lot[];
+  /** By id. */
+  readonly allowances: readonly Allowance[];
 }
 
 export type FinalState = 'settled' | 'voided' | 'expired';
 
 /** Everything a store knows of an account. `granted = available + held + spent + expired`, always. */
 export interface AccountState extends Balance {
-  /** Minimum of `available`; 0 or less. */
-  readonly floor: NanoDollars;
+  /** The lowest floor that there was, or the lowest `available` after a forced adjustment. */
+  readonly lowestFloor: NanoDollars;
   readonly seq: bigint;
   /** Time of the newest request id whose record was deleted: any unknown id at or below it is refused. */
   readonly lowWater: number;
@@ -389,8 +406,6 @@ export interface AccountState extends Balance {
   readonly freeLowWater: number;
   /** In no particular order. */
   readonly requests: readonly RequestRecord[];
-  /** Lots with something remaining, in burn order. */
-  readonly lots: readonly Lot[];
   /** In no particular order, including those that your app authenticates. */
   readonly keys: readonly KeyState[];
   /** The account's own terms and counters; undefined while it has no policy. */
@@ -400,6 +415,8 @@ export interface AccountState extends Balance {
   /** Totals of the journal lines that `compact` removed. */
   readonly compacted: {
     readonly seq: bigint;
+    /** The latest time of these lines, in ms; 0 if there are none. */
+    readonly at: number;
     readonly granted: NanoDollars;
     readonly spent: NanoDollars;
     readonly expired: NanoDollars;
@@ -443,18 +460,18 @@ export interface Lot {
 }
 
 /**
- * One change of an account's totals: g grant, s settle, l late settle or void
+ * One change of an account's totals: g grant, r refund, s settle, l late settle or void
  * (after the lease expired) or, without usage, a further part of a charge, o
  * orphan settle, e lease expiry, x credit expiry, a adjustment.
  */
 export interface JournalLine {
-  readonly type: 'g' | 's' | 'l' | 'o' | 'e' | 'x' | 'a';
+  readonly type: 'g' | 's' | 'l' | 'o' | 'e' | 'x' | 'a' | 'r';
   readonly seq: bigint;
   readonly at: number;
   /** The request's, grant's or adjustment's id. */
   readonly id: string;
   /**
-   * The amount granted, charged, expired or adjusted, signed. A late settle or
+   * The amount granted, charged, expired or adjusted, signed; of a refund, negative. A late settle or
    * void has the difference to what the expiry charged. Each line of a charge in
    * parts has its own part.
    */

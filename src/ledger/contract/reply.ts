@@ -7,6 +7,8 @@ export interface ReplyMeta {
   readonly seq: bigint;
   /** One of the command's witnesses is missing: the account was rolled back. */
   readonly rolledBack?: true;
+  /** There is no such account, because it was deleted a short while ago. For stores that can lose accounts. */
+  readonly deleted?: true;
 }
 
 /** How safe an operator's change is. */

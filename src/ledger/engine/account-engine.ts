@@ -1,4 +1,11 @@
-import { type AccountRows, type KeyRow, type RequestRow, replyMeta, writeLine } from './account-rows.ts';
+import {
+  type AccountRows,
+  type KeyRow,
+  type RequestRow,
+  replyMeta,
+  spendable,
+  writeLine,
+} from './account-rows.ts';
 import { countRequest, enterWindows, MINUTE_MS } from './key-limits.ts';
 import { newKey } from './key-states.ts';
 import {
@@ -23,8 +30,9 @@ import type {
   Void,
   VoidResult,
 } from '../contract/ledger-store.ts';
-import { burn, expireLots } from './lots.ts';
-import { type NanoDollars, smaller } from '../contract/money.ts';
+import { renewDue, updateCredits } from './due-credits.ts';
+import { burn } from './lots.ts';
+import { larger, type NanoDollars, smaller } from '../contract/money.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { countEnd, countMore, type Ended, uncountExpiry } from './usage-counters.ts';
 import { deleteAt, mayBeDeletedFree, raiseLowWater } from './retention.ts';
@@ -52,7 +60,7 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (account && known) {
     if (known.state !== 'held') return { code: 'done', state: known.state, ...replyMeta(account, now) };
     const rates = ratesAt(holdersOf(account, known), now);
-    const { available } = account.totals;
+    const available = spendable(account);
     return { code: 'exists', hold: known.amount, available, ...rates, ...replyMeta(account, now) };
   }
 
@@ -65,7 +73,7 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (totals.frozen && !restore) return { code: 'frozen', ...replyMeta(account, now) };
 
   reap(account, MAX_REAPED_BY_ADMIT, now);
-  expireLots(account, now);
+  updateCredits(account, now);
 
   const registered = account.key(command.key);
   const invalid = restore ? undefined : invalidKey(registered, command, totals.policyVersion, now);
@@ -92,12 +100,12 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (refused) return { ...refused, ...ratesAt(holders, now), ...replyMeta(account, now) };
 
   const left = restore ? undefined : leastBudget(holders, now)?.left;
-  const affordable = smaller(totals.available, left ?? want);
+  const affordable = smaller(spendable(account), left ?? want);
   const hold = affordable > 0n ? smaller(want, affordable) : 0n;
   if (!restore && (hold < min || (hold === 0n && want > 0n))) {
     return {
       code: 'no_funds',
-      available: totals.available,
+      available: spendable(account),
       ...ratesAt(holders, now),
       ...replyMeta(account, now),
     };
@@ -122,7 +130,7 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
     ending: undefined,
     provider: undefined,
   });
-  const { available } = totals;
+  const available = spendable(account);
   const meta = replyMeta(account, now);
   return { code: 'ok', hold, available, ...ratesAt(holders, now), ...shares, ...meta };
 });
@@ -149,8 +157,7 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
   if (!account || !request) return { code: 'unknown', ...replyMeta(account, now) };
   if (request.state !== 'held') return { code: 'closed', state: request.state, ...replyMeta(account, now) };
 
-  const { totals } = account;
-  expireLots(account, now);
+  updateCredits(account, now);
   const more = command.hold - request.amount;
   const covered = more <= 0n || growHold(account, request, more, now);
   const checkpoint = command.checkpoint > request.checkpoint ? command.checkpoint : request.checkpoint;
@@ -160,7 +167,7 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
   return {
     code: covered ? 'ok' : 'no_funds',
     hold: request.amount,
-    available: totals.available,
+    available: spendable(account),
     ...replyMeta(account, now),
   };
 });
@@ -201,6 +208,7 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
     return { code: 'old', ...replyMeta(account, now) };
   }
 
+  renewDue(account, now);
   const request = known ?? orphan(account, command, now);
   if (known) takeIdempotencyKey(account, known, command);
   const type = !known ? 'o' : known.state === 'held' ? 's' : 'l';
@@ -215,7 +223,7 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
   const line = { type, id: requestId, amount: moved, key, model, usage } as const;
   const outcome = writtenOff > 0n ? { ...line, writtenOff } : line;
   writeLine(account, now, type === 's' ? { ...outcome, hold } : outcome);
-  expireLots(account, now);
+  updateCredits(account, now);
   const { available } = totals;
   const unspent = available + totals.held;
   const { seq } = replyMeta(account, now);
@@ -231,7 +239,7 @@ function isChargedInPart(account: AccountRows, { amount, line }: RequestRow, cos
 function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDollars, now: number): boolean {
   const { totals } = account;
   if (!isChargedInPart(account, request, amount)) return false;
-  const moved = smaller(amount - request.amount, totals.available - totals.floor);
+  const moved = smaller(amount - request.amount, spendable(account));
   if (moved <= 0n) return false;
   totals.available -= moved;
   totals.spent += moved;
@@ -243,7 +251,7 @@ function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDolla
   request.amount += moved;
   account.saveRequest(request);
   writeLine(account, now, { type: 'l', id: request.id, amount: moved, key: request.key });
-  expireLots(account, now);
+  updateCredits(account, now);
   return true;
 }
 
@@ -271,7 +279,7 @@ export const release: Transition<Void, VoidResult> = witnessed((account, command
     now,
   );
   if (moved !== 0n) writeLine(account, now, { type: 'l', id: requestId, amount: moved, key: known.key });
-  expireLots(account, now);
+  updateCredits(account, now);
   return {
     code: 'ok',
     released: hold - moved,
@@ -370,7 +378,7 @@ function growHold(account: AccountRows, request: RequestRow, more: NanoDollars, 
   const { totals } = account;
   const holders = holdersOf(account, request);
   const left = leastBudget(holders, now)?.left;
-  if (more > totals.available || (left !== undefined && more > left)) return false;
+  if (more > spendable(account) || (left !== undefined && more > left)) return false;
   totals.available -= more;
   totals.held += more;
   request.amount += more;
@@ -409,8 +417,8 @@ function endRequest(
   const running = request.state === 'held';
   const hold = running ? request.amount : 0n;
   const already = request.state === 'expired' ? request.amount : 0n;
-  const uncovered = totals.floor - (totals.available + hold + already - amount);
-  const rest = uncovered > 0n ? smaller(uncovered, amount) : 0n;
+  const covered = hold + already + larger(0n, spendable(account));
+  const rest = larger(0n, amount - covered);
   const writtenOff = inParts ? 0n : rest;
   const charged = amount - rest;
   const moved = charged - already;

@@ -1,3 +1,6 @@
+import { randomUUID } from 'node:crypto';
+
+import type { DeletedAccount } from '../contract/account-changes.ts';
 import type {
   Lot,
   Balance,
@@ -8,8 +11,10 @@ import type {
   RequestRecord,
   UsageRow,
 } from '../contract/ledger-store.ts';
+import type { Allowance, AllowancePeriod, Rollover } from '../contract/allowances.ts';
 import type { EndUserLimits, KeyLimits, WindowPeriod } from '../contract/key-records.ts';
 import type { NanoDollars } from '../contract/money.ts';
+import { laterPeriod } from './periods.ts';
 
 /**
  * Storage of one account's rows: maps, or tables inside a transaction.
@@ -47,6 +52,11 @@ export interface AccountRows {
   openLots(): readonly LotRow[];
   saveLot(row: LotRow): void;
 
+  /** By id. A list that was returned before doesn't change. */
+  allowances(): readonly AllowanceRow[];
+  saveAllowance(row: AllowanceRow): void;
+  deleteAllowance(row: AllowanceRow): void;
+
   /** The parameters with which an id of a grant or adjustment was first used. */
   fingerprint(id: string): string | undefined;
   saveFingerprint(id: string, fingerprint: string): void;
@@ -68,13 +78,15 @@ export interface AccountTotals {
   expired: NanoDollars;
   writtenOff: NanoDollars;
   floor: NanoDollars;
+  /** The lowest floor that there was, or the lowest `available` after a forced adjustment. */
+  lowestFloor: NanoDollars;
   frozen: boolean;
   seq: bigint;
   /** An unknown request whose id isn't newer than this may have been deleted. */
   lowWater: number;
   /** The same for requests that cost nothing. */
   freeLowWater: number;
-  /** Earliest expiry of an open lot, or earlier; Infinity when none expires. */
+  /** Earliest expiry of an open lot or end of an allowance's period, or earlier; Infinity when there is none. */
   nextExpiry: number;
   /** Version of the account's policy; 0 without one: then the account has no row that counts. */
   policyVersion: number;
@@ -165,6 +177,23 @@ export interface LotRow {
   remaining: NanoDollars;
 }
 
+/** An allowance. What the next lots are made by can differ from what the current period was granted. */
+export interface AllowanceRow {
+  readonly id: string;
+  version: number;
+  readonly per: AllowancePeriod;
+  readonly anchor: number;
+  /** Infinity: it does not end. */
+  until: number;
+  /** Start of the latest period that was granted. */
+  period: number;
+  /** The amount for that period; 0 once it was taken back. */
+  granted: NanoDollars;
+  amount: NanoDollars;
+  rollover: Rollover;
+  priority: number;
+}
+
 export function requestRecord(row: RequestRow): RequestRecord {
   const {
     id,
@@ -206,6 +235,7 @@ export function emptyTotals(): AccountTotals {
     expired: 0n,
     writtenOff: 0n,
     floor: 0n,
+    lowestFloor: 0n,
     frozen: false,
     seq: 0n,
     lowWater: 0,
@@ -249,12 +279,40 @@ export function replyMeta(account: AccountRows | undefined, now: number): { now:
   return { now, seq: totals.seq };
 }
 
+/** What can be spent: the balance, and what the floor allows below 0. Negative if an operator took more. */
+export function spendable({ totals }: AccountRows): NanoDollars {
+  return totals.available - totals.floor;
+}
+
 /** The public balance of an account. */
-export function balanceOf({ totals }: AccountRows): Balance {
-  const { available, held, spent, granted, expired, writtenOff, frozen } = totals;
-  return { available, held, spent, granted, expired, writtenOff, frozen };
+export function balanceOf(account: AccountRows): Balance {
+  const { available, held, spent, granted, expired, writtenOff, floor, frozen } = account.totals;
+  return {
+    available,
+    held,
+    spent,
+    granted,
+    expired,
+    writtenOff,
+    floor,
+    frozen,
+    lots: account.openLots().map(lotState),
+    allowances: account.allowances().map(allowanceState),
+  };
 }
 
 export function lotState({ id, amount, remaining, expiresAt, priority }: LotRow): Lot {
   return { id, amount, remaining, ...(expiresAt !== undefined && { expiresAt }), priority };
+}
+
+export function allowanceState(row: AllowanceRow): Allowance {
+  const { until, period, ...terms } = row;
+  const end = until === Infinity ? {} : { until };
+  return { ...terms, ...end, periodStart: period, resetsAt: laterPeriod(row, period, 1) };
+}
+
+/** The sums of an account that is being deleted, under a new id. */
+export function deletedSums({ totals }: Pick<AccountRows, 'totals'>, now: number): DeletedAccount {
+  const { granted, available, spent, expired, writtenOff } = totals;
+  return { id: randomUUID(), deletedAt: now, granted, available, spent, expired, writtenOff };
 }

@@ -16,6 +16,7 @@ import {
 } from '../contract/key-records.ts';
 import { ACCOUNT_WANTED, isAccount } from '../contract/account-ids.ts';
 import { MAX_AMOUNT } from '../contract/money.ts';
+import { RESERVED_PREFIXES } from '../contract/reserved-ids.ts';
 import type { MakesAccount } from '../contract/reply.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { isDay } from '../contract/usage.ts';
@@ -99,13 +100,14 @@ export function checkVoid(command: Void): void {
   if (command.model !== undefined) checkModel(command.model);
 }
 
-function checkModel(model: string): void {
+export function checkModel(model: string): void {
   if (typeof model !== 'string') throw commandError('model', 'a string', model);
 }
 
 export function checkGrant(command: Grant): void {
   checkAccount(command.account);
   checkPaymentId(command.id);
+  if (!command.isMoved) checkNotReserved(command.id);
   checkAmount('amount', command.amount);
   if (command.amount === 0n) throw commandError('amount', 'more than 0', command.amount);
   if (command.expiresAt !== undefined) checkCount('expiresAt', command.expiresAt, 0);
@@ -116,10 +118,18 @@ export function checkGrant(command: Grant): void {
 export function checkAdjust(command: Adjust): void {
   checkAccount(command.account);
   checkPaymentId(command.id);
+  checkNotReserved(command.id);
   const { delta, reason } = command;
   if (typeof delta !== 'bigint' || delta === 0n || delta > MAX_AMOUNT || delta < -MAX_AMOUNT) {
     throw commandError('delta', `nano-dollars, not 0 and at most ${MAX_AMOUNT} up or down`, delta);
   }
+  checkReason(reason);
+  if (command.force !== undefined && typeof command.force !== 'boolean') {
+    throw commandError('force', 'true or false', command.force);
+  }
+}
+
+export function checkReason(reason: string): void {
   if (typeof reason !== 'string' || reason.length > 500) {
     throw commandError('reason', 'a string of at most 500 characters', reason);
   }
@@ -246,7 +256,7 @@ function checkEndUser({ endUser }: Pick<Admit, 'endUser'>): void {
   throw commandError('endUser', `a text of 1 to ${MAX_END_USER_LENGTH} characters`, endUser);
 }
 
-function checkRecreate({ recreate }: MakesAccount): void {
+export function checkRecreate({ recreate }: MakesAccount): void {
   if (recreate !== undefined && typeof recreate !== 'boolean') {
     throw commandError('recreate', 'true or false', recreate);
   }
@@ -255,6 +265,13 @@ function checkRecreate({ recreate }: MakesAccount): void {
 function checkPaymentId(id: string): void {
   if (typeof id !== 'string' || !/^[\u0021-\u007e]{1,128}$/.test(id)) {
     throw commandError('id', '1 to 128 printable ASCII characters without spaces', id);
+  }
+}
+
+function checkNotReserved(id: string): void {
+  const prefix = RESERVED_PREFIXES.find((each) => id.startsWith(each));
+  if (prefix !== undefined) {
+    throw commandError('id', `an id that doesn't begin with "${prefix}", as those of the ledger`, id);
   }
 }
 
@@ -275,13 +292,18 @@ function checkHash(name: string, hash: string): void {
   }
 }
 
-function checkAmount(name: string, amount: bigint): void {
+export function checkAmount(name: string, amount: bigint): void {
   if (typeof amount !== 'bigint' || amount < 0n || amount > MAX_AMOUNT) {
     throw commandError(name, `nano-dollars from 0 to ${MAX_AMOUNT}`, amount);
   }
 }
 
-function checkCount(name: string, count: number, least: number, most = Number.MAX_SAFE_INTEGER): void {
+export function checkCount(
+  name: string,
+  count: number,
+  least: number,
+  most: number = Number.MAX_SAFE_INTEGER,
+): void {
   if (!Number.isSafeInteger(count) || count < least || count > most) {
     throw commandError(name, `an integer from ${least} to ${most}`, count);
   }

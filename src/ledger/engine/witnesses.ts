@@ -1,5 +1,13 @@
 import { type AccountRows, replyMeta } from './account-rows.ts';
-import type { Settle, Verify, VerifyResult, Witness, Witnessed } from '../contract/ledger-store.ts';
+import { ALLOWANCE_PREFIX } from '../contract/allowances.ts';
+import type {
+  JournalLine,
+  Settle,
+  Verify,
+  VerifyResult,
+  Witness,
+  Witnessed,
+} from '../contract/ledger-store.ts';
 import type { ReplyMeta } from '../contract/reply.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { mayBeDeletedFree } from './retention.ts';
@@ -47,8 +55,7 @@ function isPresent(account: AccountRows, witness: Witness): boolean {
     case 'line': {
       if (witness.seq > totals.seq) return false;
       const line = account.line(witness.seq);
-      // The same command may have expired credits, and written that line last.
-      return !line || (line.at === witness.at && (line.id === witness.id || line.type === 'x'));
+      return !line || (line.at === witness.at && (line.id === witness.id || isOfDueCredits(line)));
     }
     case 'request': {
       const row = account.request(witness.id);
@@ -64,4 +71,9 @@ function isPresent(account: AccountRows, witness: Witness): boolean {
     default:
       return account.fingerprint(witness.id) !== undefined;
   }
+}
+
+/** Any command may have expired credits or renewed an allowance, and written that line last. */
+function isOfDueCredits({ type, id }: JournalLine): boolean {
+  return type === 'x' || (type === 'g' && id.startsWith(ALLOWANCE_PREFIX));
 }

@@ -1,4 +1,4 @@
-import type { LedgerStore } from '../contract/ledger-store.ts';
+import type { DeletedAccount, LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd } from '../contract/money.ts';
 import { optionsObject } from '../../platform/options-object.ts';
 
@@ -22,6 +22,47 @@ export interface Accounts {
   freeze(account: string): Promise<boolean>;
   /** Admits its requests again. */
   unfreeze(account: string): Promise<boolean>;
+  /**
+   * Deletes an account with its keys, names, usage and journal. Its sums stay, under an ID that says nothing of it, so that
+   * the totals over all accounts don't change. The account's ID can be used for a new account.
+   *
+   * Freeze the account before, and wait until its requests have ended. Idempotent: repeat the call until it resolves.
+   *
+   * @returns undefined when there is no such account
+   * @throws {AccountBusyError} while requests of the account run
+   */
+  delete(account: string): Promise<AccountDeletion | undefined>;
+  /** The sums of deleted accounts, in no particular order. */
+  deleted(): AsyncIterable<DeletedAccountInfo>;
+}
+
+/** Amounts are decimal strings in USD: `granted` is the sum of `balance`, `spent` and `expired`. */
+export interface DeletedAccountInfo {
+  /** Made when the account was deleted. */
+  readonly id: string;
+  readonly deletedAt: Date;
+  readonly balance: string;
+  readonly spent: string;
+  readonly granted: string;
+  readonly expired: string;
+  readonly writtenOff: string;
+}
+
+export interface AccountDeletion extends DeletedAccountInfo {
+  /** As of `CreditsChange`. */
+  readonly durable?: boolean;
+}
+
+/** The account can't be deleted, because requests of it run. */
+export class AccountBusyError extends Error {
+  override readonly name = 'AccountBusyError';
+  readonly code = 'requests_running';
+
+  constructor(account: string, requests: number) {
+    super(
+      `account ${account} can't be deleted: ${requests} of its requests run. Freeze it, and try again when they have ended`,
+    );
+  }
 }
 
 export interface ListAccountsOptions {
@@ -44,8 +85,10 @@ export interface AccountPage {
 /** Amounts are decimal strings in USD: `granted` is the sum of `balance`, `held`, `spent` and `expired`. */
 export interface AccountInfo {
   readonly id: string;
-  /** What can be spent now. */
+  /** What was granted and not used; negative for what is owed. */
   readonly balance: string;
+  /** How much may be owed: the balance can be spent down to minus this. */
+  readonly creditLimit: string;
   /** Sum of the holds of running requests. */
   readonly held: string;
   /** Total of all charges. */
@@ -67,10 +110,11 @@ export function createAccounts(store: LedgerStore): Accounts {
   async function get(id: string): Promise<AccountInfo | undefined> {
     const balance = await store.balance(id);
     if (!balance) return undefined;
-    const { available, held, spent, granted, expired, writtenOff, frozen } = balance;
+    const { available, floor, held, spent, granted, expired, writtenOff, frozen } = balance;
     return {
       id,
       balance: formatUsd(available),
+      creditLimit: formatUsd(-floor),
       held: formatUsd(held),
       spent: formatUsd(spent),
       granted: formatUsd(granted),
@@ -102,6 +146,31 @@ export function createAccounts(store: LedgerStore): Accounts {
 
     freeze: (account) => store.freeze(account, true),
     unfreeze: (account) => store.freeze(account, false),
+
+    async delete(account) {
+      const result = await store.deleteAccount(account);
+      if (result.code === 'no_account') return undefined;
+      if (result.code === 'running') throw new AccountBusyError(account, result.requests);
+      const { deleted, durable } = result;
+      return { ...deletedInfo(deleted), ...(durable !== undefined && { durable }) };
+    },
+
+    async *deleted() {
+      for await (const each of store.deletedAccounts()) yield deletedInfo(each);
+    },
+  };
+}
+
+function deletedInfo(account: DeletedAccount): DeletedAccountInfo {
+  const { id, deletedAt, available, spent, granted, expired, writtenOff } = account;
+  return {
+    id,
+    deletedAt: new Date(deletedAt),
+    balance: formatUsd(available),
+    spent: formatUsd(spent),
+    granted: formatUsd(granted),
+    expired: formatUsd(expired),
+    writtenOff: formatUsd(writtenOff),
   };
 }
 

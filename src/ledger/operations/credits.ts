@@ -1,10 +1,14 @@
+import { type Allowances, createAllowances } from './allowances.ts';
+import { CreditsConflictError } from './credits-conflict.ts';
 import { creditsEntry, type CreditsEntry, exportAccount } from './journal-entries.ts';
 import type { AdjustResult, GrantResult, LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd, parseUsd } from '../contract/money.ts';
+import { type CreditsRefund, type RefundOptions, refundRequest } from './refunds.ts';
+import { makeStatement, type Statement } from './statement.ts';
 import { optionsObject } from '../../platform/options-object.ts';
 
-/** Prepaid credits of accounts, for your app. Amounts are decimal strings in USD. */
-export interface Credits {
+/** Credits of accounts, for your app. Amounts are decimal strings in USD. */
+export interface Credits extends Allowances {
   /**
    * Adds credits to an account, which is created if there is none.
    *
@@ -16,13 +20,40 @@ export interface Credits {
    */
   grant(account: string, amount: string, options: GrantOptions): Promise<CreditsChange>;
   /**
-   * Adjusts a balance: up, or down to 0 at most. Idempotent by `id`, which no grant may have.
+   * Adjusts a balance: up, or down to 0 or the credit limit at most. Idempotent by `id`, which no grant may have.
    *
    * @throws {TypeError} that names an invalid argument
    * @throws {CreditsConflictError} also when there is no such account, or it has less than the adjustment takes
    * @throws {AccountLostError} when the store has lost an account that this process knows
    */
   adjust(account: string, delta: string, options: AdjustOptions): Promise<CreditsChange>;
+  /**
+   * Takes back what a request was charged, once: from the balance, the usage, and the key's budget if its window still runs.
+   *
+   * Idempotent: a repeated refund of the same amount is a duplicate.
+   *
+   * @returns undefined when there is no such request
+   * @throws {TypeError} that names an invalid argument
+   * @throws {CreditsConflictError} when it was charged less, was refunded with another amount, or is not settled yet
+   */
+  refund(requestId: string, options: RefundOptions): Promise<CreditsRefund | undefined>;
+  /**
+   * Sets how much an account may owe: its balance can be spent down to minus this amount. Idempotent.
+   *
+   * @param limit - '0.00' for an account that pays in advance. A debt beyond it stays; until it is paid, nothing is admitted
+   * @throws {TypeError} that names an invalid argument
+   * @throws {CreditsConflictError} when there is no such account
+   */
+  setCreditLimit(account: string, limit: string): Promise<CreditLimitChange>;
+  /**
+   * What happened in a month, UTC, from the journal.
+   *
+   * @param month - as '2026-11'
+   * @returns undefined when there is no such account
+   * @throws {TypeError} that names an invalid argument
+   * @throws {StatementCompactedError} when lines of that month were compacted
+   */
+  statement(account: string, month: string): Promise<Statement | undefined>;
   /** The balance of an account; 0.00 throughout for an unknown one. */
   balance(account: string): Promise<CreditsBalance>;
   /** The changes of an account's balance, oldest first. */
@@ -67,10 +98,25 @@ export interface AdjustOptions {
   readonly id: string;
   /** Recorded in the journal. */
   readonly reason: string;
+  /**
+   * Take also what the account does not have, as after a chargeback. The account is frozen.
+   *
+   * @default false
+   */
+  readonly force?: boolean;
+}
+
+export interface CreditLimitChange {
+  readonly creditLimit: string;
+  /** Before the change. */
+  readonly previous: string;
+  readonly available: string;
+  /** As of `CreditsChange`. */
+  readonly durable?: boolean;
 }
 
 export interface CreditsChange {
-  /** What the account can spend now. */
+  /** The balance after the change. */
   readonly available: string;
   /** An earlier call with the same id made the change; this one changed nothing. */
   readonly duplicate: boolean;
@@ -82,8 +128,10 @@ export interface CreditsChange {
 }
 
 export interface CreditsBalance {
-  /** What can be spent now. */
+  /** What was granted and not used; negative for what is owed. */
   readonly balance: string;
+  /** How much may be owed. */
+  readonly creditLimit: string;
   /** Sum of the holds of running requests. */
   readonly held: string;
   readonly totalUsed: string;
@@ -116,29 +164,12 @@ export interface ExportJournalOptions {
   readonly after?: number | ((account: string) => number | Promise<number>);
 }
 
-/** An account refused a change of its credits; `code` is stable and says why. */
-export class CreditsConflictError extends Error {
-  override readonly name = 'CreditsConflictError';
-  readonly code: 'conflict' | 'too_big' | 'too_many_lots' | 'below_floor' | 'no_account';
-
-  constructor(code: CreditsConflictError['code'], account: string, id: string) {
-    super(`${id} was not applied to account ${account}: ${REASONS[code]}`);
-    this.code = code;
-  }
-}
-
-const REASONS: Record<CreditsConflictError['code'], string> = {
-  conflict: 'the id was used before with other parameters',
-  too_big: 'the balance would exceed the largest supported amount',
-  too_many_lots: 'the account has the maximum number of unused grants',
-  below_floor: 'the account has less than that available',
-  no_account: 'there is no such account',
-};
-
 const MAX_ENTRIES = 1000;
 
 export function createCredits(store: LedgerStore, now: () => number = Date.now): Credits {
   return {
+    ...createAllowances(store),
+
     async grant(account, amount, options) {
       const { id, expiresAt, priority, recreate } = optionsObject(
         options,
@@ -164,18 +195,25 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
     },
 
     async adjust(account, delta, options) {
-      const { id, reason } = optionsObject(
+      const { id, reason, force } = optionsObject(
         options,
         "{ id, reason }, as { id: 'refund-1', reason: 'refund' }",
       );
-      const result = await store.adjust({ account, id, delta: parseUsd(delta, 'delta'), reason });
+      const change = { account, id, delta: parseUsd(delta, 'delta'), reason };
+      const result = await store.adjust({ ...change, ...(force !== undefined && { force }) });
       return creditsChange(result, account, id);
     },
+
+    refund: (requestId, options) => refundRequest(store, requestId, options),
+
+    setCreditLimit: (account, limit) => setCreditLimit(store, account, limit),
+    statement: (account, month) => makeStatement(store, account, month),
 
     async balance(account) {
       const balance = await store.balance(account);
       return {
         balance: formatUsd(balance?.available ?? 0n),
+        creditLimit: formatUsd(-(balance?.floor ?? 0n)),
         held: formatUsd(balance?.held ?? 0n),
         totalUsed: formatUsd(balance?.spent ?? 0n),
         totalGranted: formatUsd(balance?.granted ?? 0n),
@@ -210,6 +248,24 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
     },
 
     accounts: () => store.accounts(),
+  };
+}
+
+async function setCreditLimit(
+  store: LedgerStore,
+  account: string,
+  limit: string,
+): Promise<CreditLimitChange> {
+  const amount = parseUsd(limit, 'creditLimit');
+  if (amount < 0n) throw new TypeError(`creditLimit must be 0 or more, got ${limit}`);
+  const result = await store.setFloor({ account, floor: -amount });
+  if (result.code !== 'ok') throw new CreditsConflictError('no_account', account, 'creditLimit');
+  const { before, available, durable } = result;
+  return {
+    creditLimit: formatUsd(amount),
+    previous: formatUsd(-before),
+    available: formatUsd(available),
+    ...(durable !== undefined && { durable }),
   };
 }
 

@@ -16,7 +16,8 @@ export interface CreditsEntry {
     | 'orphan_charge'
     | 'expired_hold'
     | 'expired_credit'
-    | 'adjustment';
+    | 'adjustment'
+    | 'refund';
   readonly at: Date;
   /** The request's, grant's or adjustment's id. */
   readonly id: string;
@@ -39,6 +40,7 @@ const TYPES: Record<JournalLine['type'], CreditsEntry['type']> = {
   e: 'expired_hold',
   x: 'expired_credit',
   a: 'adjustment',
+  r: 'refund',
 };
 
 /** A journal line in its public form. */

@@ -1,4 +1,5 @@
 import { verifyLedger } from './verify.ts';
+import type { Allowance } from '../contract/allowances.ts';
 import type { AccountState, LedgerStore, Lot } from '../contract/ledger-store.ts';
 import type { KeyHashes, KeyState } from '../contract/key-records.ts';
 import { type MigrationPlan, planMigration, type PlannedKey } from './migration-plan.ts';
@@ -118,11 +119,10 @@ async function planAccount(
     );
   }
   // Refunded charges can make a balance larger than a grant may be.
-  if (state.available < 0n || state.available > MAX_AMOUNT || state.floor !== 0n) {
-    const [available, floor] = [formatUsd(state.available), formatUsd(state.floor)];
+  if (state.available > MAX_AMOUNT) {
     throw new MigrationRefusedError(
       account,
-      `it has ${available} available, and a floor of ${floor}, which can't be recreated in another store`,
+      `it has ${formatUsd(state.available)} available, which can't be recreated in another store`,
     );
   }
   const plan = await planMigration(from, account, state);
@@ -156,7 +156,7 @@ async function checkTarget({ account, changes }: MigrationPlan, to: LedgerStore)
 
 /** Returns whether all changes are on a disk or on the requested number of replicas. */
 async function applyPlan(
-  { account, keys, policy, changes, frozen }: MigrationPlan,
+  { account, keys, policy, changes, allowances, floor, frozen }: MigrationPlan,
   to: LedgerStore,
 ): Promise<boolean> {
   let isDurable = true;
@@ -167,6 +167,15 @@ async function applyPlan(
     }
     isDurable &&= result.durable !== false;
   }
+  for (const allowance of allowances) {
+    const result = await to.allow(allowance);
+    if (result.code !== 'ok' && result.code !== 'duplicate') {
+      throw new MigrationRefusedError(account, `the new store rejected ${allowance.id}: ${result.code}`);
+    }
+    isDurable &&= result.durable !== false;
+  }
+  const limited = floor === 0n ? undefined : await to.setFloor({ account, floor });
+  if (limited?.code === 'ok') isDurable &&= limited.durable !== false;
   for (const key of keys) {
     isDurable = (await importKey(key, to)) && isDurable;
     if (key.isRevoked) await to.revokeKey(account, key.command.key);
@@ -176,7 +185,8 @@ async function applyPlan(
     throw new MigrationRefusedError(account, 'its policy in the new store is another one');
   }
   if (changed?.code === 'ok') isDurable &&= changed.durable !== false;
-  if (frozen) await to.freeze(account, true);
+  // A debt froze it.
+  await to.freeze(account, frozen);
   return isDurable;
 }
 
@@ -239,12 +249,16 @@ function* differences(
   after: AccountState,
   [hashesBefore, hashesAfter]: readonly (ReadonlyMap<string, KeyHashes> | undefined)[],
 ): Generator<string> {
-  for (const what of ['available', 'held'] as const) {
+  for (const what of ['available', 'held', 'floor'] as const) {
     if (before[what] === after[what]) continue;
     yield `${what} was ${formatUsd(before[what])}, but is ${formatUsd(after[what])} in the new store`;
   }
   const [lotsBefore, lotsAfter] = [before, after].map(({ lots }) => lots.map(lotTerms).sort().join(', '));
   if (lotsBefore !== lotsAfter) yield `its lots were ${lotsBefore}, but are ${lotsAfter} in the new store`;
+  const [allowedBefore, allowedAfter] = [before, after].map(({ allowances }) =>
+    allowances.map(allowanceTerms).join(),
+  );
+  if (allowedBefore !== allowedAfter) yield 'its allowances differ in the new store';
   if (before.frozen !== after.frozen)
     yield `frozen was ${before.frozen}, but is ${after.frozen} in the new store`;
   if (before.policy && (!after.policy || keyTerms(before.policy) !== keyTerms(after.policy))) {
@@ -263,6 +277,11 @@ function* differences(
 
 function lotTerms({ remaining, expiresAt, priority }: Lot): string {
   return `${formatUsd(remaining)} (priority ${priority}, expires ${expiresAt ?? 'never'})`;
+}
+
+function allowanceTerms(allowance: Allowance): string {
+  const [amount, granted] = [formatUsd(allowance.amount), formatUsd(allowance.granted)];
+  return JSON.stringify({ ...allowance, version: 1, amount, granted });
 }
 
 function keyTerms({ name, state, expiresAt, policy }: KeyState): string {

@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto';
 
+import { type Allow, type Allowance, allowanceOf } from '../contract/allowances.ts';
 import type { AccountState, Adjust, Grant, LedgerStore } from '../contract/ledger-store.ts';
+import type { NanoDollars } from '../contract/money.ts';
+import { RESERVED_PREFIXES } from '../contract/reserved-ids.ts';
 import {
   ACCOUNT_POLICY,
   type CreateKey,
@@ -16,6 +19,8 @@ export interface MigrationPlan {
   /** Of the account itself. */
   readonly policy: UpdateKey | undefined;
   readonly changes: readonly PlannedChange[];
+  readonly allowances: readonly Allow[];
+  readonly floor: NanoDollars;
   readonly frozen: boolean;
 }
 
@@ -46,10 +51,13 @@ export async function planMigration(
   });
   const lots = state.lots.map(({ id, remaining, expiresAt, priority }): PlannedChange => {
     const terms = { priority, ...(expiresAt !== undefined && { expiresAt }) };
-    return { type: 'g', account, id: lotId(id), amount: remaining, ...terms };
+    const name = allowanceOf(id) === undefined ? { id: lotId(id) } : { id, isMoved: true };
+    return { type: 'g', account, ...name, amount: remaining, ...terms };
   });
   const rest = state.available - state.lots.reduce((total, lot) => total + lot.remaining, 0n);
   const reason = 'migration';
+  // A debt: then there are no lots.
+  const force = rest < 0n ? { force: true } : {};
   return {
     account,
     keys: await keysOf(from, account, state.keys),
@@ -59,13 +67,35 @@ export async function planMigration(
       ...used,
       { type: 'a', account, id: `${PREFIX}ids`, delta: -BigInt(used.length + 1), reason },
       ...lots,
-      ...(rest > 0n ? [{ type: 'a', account, id: `${PREFIX}rest`, delta: rest, reason } as const] : []),
+      ...(rest === 0n
+        ? []
+        : [{ type: 'a', account, id: `${PREFIX}rest`, delta: rest, reason, ...force } as const]),
     ],
+    allowances: state.allowances.map((allowance) => allowCommand(account, allowance)),
+    floor: state.floor,
     frozen: state.frozen,
   };
 }
 
+function allowCommand(account: string, allowance: Allowance): Allow {
+  const { id, amount, per, anchor, rollover, priority, until, periodStart, granted } = allowance;
+  return {
+    account,
+    id,
+    amount,
+    per,
+    anchor,
+    rollover,
+    priority,
+    change: 'next_period',
+    ...(until !== undefined && { until }),
+    granted: { period: periodStart, amount: granted },
+  };
+}
+
 const PREFIX = 'import:';
+/** Ids that a payment can't have, or that are those of an earlier migration. */
+const NOT_USED = [PREFIX, ...RESERVED_PREFIXES];
 const MAX_ID_LENGTH = 128;
 const PAGE = 1000;
 
@@ -83,7 +113,7 @@ async function usedIds(from: LedgerStore, account: string, { lots }: AccountStat
     const lines = await from.journal(account, after, PAGE);
     for (const { type, id } of lines) if (type === 'g' || type === 'a') ids.add(id);
     const last = lines.at(-1);
-    if (!last) return [...ids].filter((id) => !id.startsWith(PREFIX)).sort();
+    if (!last) return [...ids].filter((id) => !NOT_USED.some((prefix) => id.startsWith(prefix))).sort();
     after = last.seq;
   }
 }

@@ -10,6 +10,7 @@ export class RequestVerifier {
   /** No line was compacted, so the journal is complete. */
   readonly #isWhole: boolean;
   readonly #posted = new Map<string, Posted>();
+  readonly #refunded = new Set<string>();
 
   /** @param isSelected - selects the request ids to check; `add` must be called with all of their lines */
   constructor(state: AccountState, isSelected: (id: string) => boolean, report: (problem: string) => void) {
@@ -22,6 +23,7 @@ export class RequestVerifier {
   /** Adds the next line of the journal; ignores lines of other ids, and those that belong to no request. */
   add({ type, id, seq, amount, usage }: JournalLine): void {
     if (type === 'g' || type === 'a' || type === 'x' || !this.#isSelected(id)) return;
+    if (type === 'r') return this.#addRefund(id, seq, -amount);
     const known = type === 'l' ? this.#posted.get(id) : this.#postedOf(id);
     const before = known ?? { expiry: undefined, end: undefined, total: 0n };
     const { expiry, end } = before;
@@ -43,6 +45,15 @@ export class RequestVerifier {
       end: type === 'e' ? end : { seq, isLate: type === 'l', isCharge: type !== 'l' || !!usage || isPart },
       total,
     });
+  }
+
+  #addRefund(id: string, seq: bigint, amount: NanoDollars): void {
+    if (this.#refunded.has(id)) this.#report(`${id} was refunded before, and again by line ${seq}`);
+    this.#refunded.add(id);
+    const charged = this.#posted.get(id)?.total;
+    if (charged !== undefined && amount > charged) {
+      this.#report(`${id} was charged ${formatUsd(charged)}, but line ${seq} refunds ${formatUsd(amount)}`);
+    }
   }
 
   /** Compares what was posted with the records. */

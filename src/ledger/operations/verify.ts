@@ -11,8 +11,8 @@ import { optionsObject } from '../../platform/options-object.ts';
  * - I1 conservation: granted = available + held + spent + expired, and open lots are covered
  * - I2 holds: the held amount is the sum of the held requests, for the account and for each key
  * - I3 once: each request is posted once, possibly in parts, and agrees with its record
- * - I4 no overspend: available is not below the floor
- * - I5 overrun: available falls below 0 only by a charge larger than its hold
+ * - I4 no overspend: available is not below the lowest floor that there was, or that an operator forced
+ * - I5 overrun: holds don't take available below that floor
  * - I6 journal: the journal has no gaps and adds up to the totals
  * - I7 usage: the charges of the usage rows add up to what was charged
  */
@@ -101,8 +101,19 @@ async function verifyAccount(store: LedgerStore, account: string): Promise<Accou
 
 /** Checks one snapshot. */
 function verifyState(state: AccountState, report: Report): void {
-  const { granted, available, held, spent, expired, floor, requests, keys, lots, usage, usageCompacted } =
-    state;
+  const {
+    granted,
+    available,
+    held,
+    spent,
+    expired,
+    lowestFloor,
+    requests,
+    keys,
+    lots,
+    usage,
+    usageCompacted,
+  } = state;
   const accounted = available + held + spent + expired;
   if (granted !== accounted) {
     report(
@@ -111,14 +122,16 @@ function verifyState(state: AccountState, report: Report): void {
     );
   }
   const remaining = sum(lots.map((lot) => lot.remaining));
-  if (remaining > available + held && floor === 0n) {
+  if (remaining > 0n && remaining > available + held) {
     report('I1', `open lots total ${usd(remaining)}, but available + held is ${usd(available + held)}`);
   }
   const counted = sum(usage.map(({ charged }) => charged)) + usageCompacted;
   if (counted !== spent) {
     report('I7', `spent is ${usd(spent)}, but its usage rows total ${usd(counted)}`);
   }
-  if (available < floor) report('I4', `available is ${usd(available)}, below the floor of ${usd(floor)}`);
+  if (available < lowestFloor) {
+    report('I4', `available is ${usd(available)}, below the floor of ${usd(lowestFloor)}`);
+  }
 
   const holds = new Map<string, { amount: NanoDollars; count: number }>();
   let total = 0n;
@@ -263,9 +276,12 @@ class JournalVerifier {
       );
     }
     this.#checkOverrun(line, type === 'g' || type === 'a' ? -amount : amount - hold);
-    const { floor } = this.#state;
-    if (available < floor) {
-      this.#report('I4', `line ${seq} left ${usd(available)} available, below the floor of ${usd(floor)}`);
+    const { lowestFloor } = this.#state;
+    if (available < lowestFloor) {
+      this.#report(
+        'I4',
+        `line ${seq} left ${usd(available)} available, below the floor of ${usd(lowestFloor)}`,
+      );
     }
     this.#available = available;
   }
@@ -273,7 +289,8 @@ class JournalVerifier {
   /** @param taken - by how much the line reduced `available` */
   #checkOverrun({ type, seq, amount, available, hold = 0n }: JournalLine, taken: NanoDollars): void {
     const before = available + taken;
-    if (before < 0n && this.#available !== undefined && this.#available >= 0n) {
+    const { lowestFloor } = this.#state;
+    if (before < lowestFloor && (this.#available ?? before) >= lowestFloor) {
       this.#report('I5', `before line ${seq}, holds reduced available to ${usd(before)}`);
     }
     if (type === 'e' && amount > hold) {

@@ -2,9 +2,14 @@ import type {
   Adjust,
   AdjustResult,
   Admit,
+  Allow,
+  EndAllowance,
   Extend,
   Grant,
   GrantResult,
+  Refund,
+  RefundResult,
+  SetFloor,
   Settle,
   SettleResult,
   Void,
@@ -12,6 +17,7 @@ import type {
 } from '../contract/ledger-store.ts';
 import type { CreateKey, RotateKey, UpdateKey } from '../contract/key-records.ts';
 import type { NanoDollars } from '../contract/money.ts';
+import { refundId } from '../contract/reserved-ids.ts';
 
 /** How long what was acknowledged is remembered, and how much of it at most. */
 const WINDOW_MS = 60_000;
@@ -23,6 +29,10 @@ const MAX_ACCOUNTS = 50_000;
 export type Change =
   | { readonly type: 'grant'; readonly command: Grant; posted: Posted | undefined }
   | { readonly type: 'adjust'; readonly command: Adjust; posted: Posted | undefined }
+  | { readonly type: 'refund'; readonly command: Refund; posted: Posted | undefined }
+  | { readonly type: 'setFloor'; readonly command: SetFloor }
+  | { readonly type: 'allow'; readonly command: Allow }
+  | { readonly type: 'endAllowance'; readonly command: EndAllowance }
   | { readonly type: 'createKey'; readonly command: CreateKey }
   | { readonly type: 'updateKey'; readonly command: UpdateKey }
   | { readonly type: 'rotateKey'; readonly command: RotateKey }
@@ -38,7 +48,11 @@ export interface Posted {
 }
 
 /** What an answer says of where its change was posted. */
-export function postedBy({ code, seq, now }: SettleResult | GrantResult | AdjustResult): Posted | undefined {
+export function postedBy({
+  code,
+  seq,
+  now,
+}: SettleResult | GrantResult | AdjustResult | RefundResult): Posted | undefined {
   return code === 'ok' ? { seq, at: now } : undefined;
 }
 
@@ -50,7 +64,7 @@ export interface LiveHold {
 }
 
 /** What a witness can be of. */
-export type Trace = Extract<Change, { type: 'grant' | 'adjust' | 'settle' | 'void' }> | LiveHold;
+export type Trace = Extract<Change, { type: 'grant' | 'adjust' | 'refund' | 'settle' | 'void' }> | LiveHold;
 
 interface Entry {
   /** When it was acknowledged last. */
@@ -205,6 +219,10 @@ export function witnessOf(trace: Trace): Witness {
       if (trace.posted) return { type: 'line', ...trace.posted, id };
       return { type: 'request', id, state: 'settled', ...(amount === 0n && { isFree: true }) };
     }
+    case 'refund': {
+      const { requestId: id } = trace.command;
+      return trace.posted ? { type: 'line', ...trace.posted, id } : { type: 'payment', id: refundId(id) };
+    }
     default: {
       const { id } = trace.command;
       return trace.posted ? { type: 'line', ...trace.posted, id } : { type: 'payment', id };
@@ -214,7 +232,7 @@ export function witnessOf(trace: Trace): Witness {
 
 /** Whether a witness can be had of it. */
 export function leavesTrace(change: Change): change is Exclude<Trace, LiveHold> {
-  return ['grant', 'adjust', 'settle', 'void'].includes(change.type);
+  return ['grant', 'adjust', 'refund', 'settle', 'void'].includes(change.type);
 }
 
 /**
@@ -291,10 +309,10 @@ export class RedoLog {
     }
   }
 
-  /** A grant or adjustment of this id is remembered. */
-  knows(account: WatchedAccount, { type, command }: Extract<Change, { type: 'grant' | 'adjust' }>): boolean {
+  /** A grant, adjustment or refund of this id is remembered. */
+  knows(account: WatchedAccount, wanted: Extract<Change, { type: 'grant' | 'adjust' | 'refund' }>): boolean {
     for (const change of account.changes.keys()) {
-      if (change.type === type && change.command.id === command.id) return true;
+      if (change.type === wanted.type && paymentId(change) === paymentId(wanted)) return true;
     }
     return false;
   }
@@ -366,6 +384,15 @@ export class RedoLog {
     }
   }
 
+  /** Forgets an account that was deleted. */
+  forget(account: WatchedAccount): void {
+    this.clear(account);
+    account.epoch += 1;
+    account.seq = 0n;
+    account.isKnown = false;
+    account.lost = false;
+  }
+
   /** Forgets all of an account but that it was known. */
   clear(account: WatchedAccount): void {
     for (const entry of account.changes.values()) this.#forget(entry);
@@ -389,6 +416,11 @@ export class RedoLog {
       return;
     }
   }
+}
+
+function paymentId(change: Change): string | undefined {
+  if (change.type === 'refund') return change.command.requestId;
+  return change.type === 'grant' || change.type === 'adjust' ? change.command.id : undefined;
 }
 
 /** Position of its line, where that is known. */

@@ -7,14 +7,24 @@ import {
   type AdjustResult,
   type Admit,
   type AdmitResult,
+  type Allow,
+  type AllowResult,
   type Balance,
+  type DeleteAccountResult,
+  type DeletedAccount,
+  type EndAllowance,
+  type EndAllowanceResult,
   type Extend,
   type ExtendResult,
   type Grant,
   type GrantResult,
   type JournalLine,
   type LedgerStore,
+  type Refund,
+  type RefundResult,
   type RequestRecord,
+  type SetFloor,
+  type SetFloorResult,
   type Settle,
   type SettleResult,
   StoreUnavailableError,
@@ -38,13 +48,14 @@ import type {
 import type { NanoDollars } from '../contract/money.ts';
 import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
-import { type AccountCommands, type CallResult, StoreCaller, StoreHealth } from './store-caller.ts';
+import { type CallResult, StoreCaller, StoreHealth } from './store-caller.ts';
 import { Postings } from './postings.ts';
 import { inTime, untilRepaired } from './repair-waits.ts';
 import { RollbackRepair } from './rollback-repair.ts';
 import { Replayer } from './replayer.ts';
 import { UnpaidCharges } from './unpaid-charges.ts';
-import { type Change, postedBy, RedoLog, type Trace, type WatchedAccount } from './redo-log.ts';
+import { OperatorChanges } from './operator-changes.ts';
+import { RedoLog, type WatchedAccount } from './redo-log.ts';
 import { monotonicClock, StoreClock } from '../contract/store-clock.ts';
 
 export interface ReliableStoreOptions {
@@ -85,6 +96,7 @@ export class ReliableStore implements LedgerStore {
   readonly #listener: StoreCaller;
   readonly #redo: RollbackRepair;
   readonly #unpaid: UnpaidCharges;
+  readonly #changes: OperatorChanges;
   readonly #outbox: Outbox | undefined;
   readonly #postings: Postings;
   readonly #clock: StoreClock;
@@ -136,6 +148,12 @@ export class ReliableStore implements LedgerStore {
       listener: this.#listener,
       tell,
       now: steadyNow,
+    });
+    this.#changes = new OperatorChanges({
+      store,
+      window: this.#window,
+      listener: this.#listener,
+      redo: this.#redo,
     });
     this.#outbox = outbox && new Outbox({ files: outbox, now, tell });
     this.#postings = new Postings({
@@ -207,21 +225,38 @@ export class ReliableStore implements LedgerStore {
 
   async grant(command: Grant): Promise<GrantResult> {
     this.#start();
-    const account = this.#window.watch(command.account);
-    const heard = await this.#making(account, 'grant', command);
-    this.#recordOnce(account, { type: 'grant', command, posted: postedBy(heard.reply) }, heard);
-    return heard.reply;
+    return this.#changes.grant(command);
   }
 
   async adjust(command: Adjust): Promise<AdjustResult> {
     this.#start();
-    const account = this.#window.watch(command.account);
-    const heard = await this.#listener.callAccount(account, 'adjust', command);
-    if (heard.reply.code === 'no_account' && account.isKnown) {
-      throw this.#listener.markMissing(account, heard.isCurrent);
-    }
-    this.#recordOnce(account, { type: 'adjust', command, posted: postedBy(heard.reply) }, heard);
-    return heard.reply;
+    return this.#changes.adjust(command);
+  }
+
+  async refund(command: Refund): Promise<RefundResult> {
+    this.#start();
+    return this.#changes.refund(command);
+  }
+
+  async setFloor(command: SetFloor): Promise<SetFloorResult> {
+    return this.#changes.setFloor(command);
+  }
+
+  async allow(command: Allow): Promise<AllowResult> {
+    this.#start();
+    return this.#changes.allow(command);
+  }
+
+  async endAllowance(command: EndAllowance): Promise<EndAllowanceResult> {
+    return this.#changes.endAllowance(command);
+  }
+
+  async deleteAccount(account: string): Promise<DeleteAccountResult> {
+    return this.#changes.deleteAccount(account);
+  }
+
+  deletedAccounts(): AsyncIterable<DeletedAccount> {
+    return this.#store.deletedAccounts();
   }
 
   async verify(command: Verify): Promise<VerifyResult> {
@@ -229,41 +264,23 @@ export class ReliableStore implements LedgerStore {
   }
 
   async createKey(command: CreateKey): Promise<CreateKeyResult> {
-    const account = this.#window.watch(command.account);
-    const { reply } = await this.#making(account, 'createKey', command, NO_WITNESSES);
-    if (this.#remembers && reply.code === 'ok') this.#redo.record(account, { type: 'createKey', command });
-    return reply;
+    return this.#changes.createKey(command);
   }
 
   updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
-    return this.#changeKey('updateKey', command, { type: 'updateKey', command });
+    return this.#changes.updateKey(command);
   }
 
   rotateKey(command: RotateKey): Promise<RotateKeyResult> {
-    return this.#changeKey('rotateKey', command, { type: 'rotateKey', command });
+    return this.#changes.rotateKey(command);
   }
 
-  async revokeKey(id: string, key: string): Promise<boolean> {
-    const account = this.#window.watch(id);
-    const { epoch: era } = account;
-    const revoke = (): Promise<boolean> => this.#listener.call(() => this.#store.revokeKey(id, key));
-    let known = await revoke();
-    if (!known && this.#window.hasMade(account, key)) {
-      // It is lost: made again later, it would work.
-      await inTime(this.#redo.repair(account, account.seq, era));
-      known = await revoke();
-    }
-    if (this.#remembers && known) this.#redo.record(account, { type: 'revokeKey', key });
-    return known;
+  async revokeKey(account: string, key: string): Promise<boolean> {
+    return this.#changes.revokeKey(account, key);
   }
 
-  async freeze(id: string, frozen: boolean): Promise<boolean> {
-    const account = this.#window.watch(id);
-    const known = await this.#listener.call(() => this.#store.freeze(id, frozen));
-    // A thaw that was lost is for its operator to see: repeated, it could undo what another froze since.
-    if (!frozen) this.#window.thaw(account);
-    else if (this.#remembers && known) this.#redo.record(account, { type: 'freeze' });
-    return known;
+  async freeze(account: string, frozen: boolean): Promise<boolean> {
+    return this.#changes.freeze(account, frozen);
   }
 
   async balance(id: string): Promise<Balance | undefined> {
@@ -361,23 +378,6 @@ export class ReliableStore implements LedgerStore {
     this.#postings.open();
   }
 
-  /** Sends what makes an account, but none that was known and is lost, unless its operator asks for that. */
-  async #making<Name extends 'grant' | 'createKey'>(
-    account: WatchedAccount,
-    name: Name,
-    command: AccountCommands[Name]['command'],
-    witnesses?: typeof NO_WITNESSES,
-  ): Promise<CallResult<AccountCommands[Name]['reply']>> {
-    const { isKnown } = account;
-    const { mustExist = false, recreate = false } = command;
-    const first = { ...command, mustExist: isKnown || mustExist };
-    const heard = await this.#listener.callAccount(account, name, first, witnesses);
-    if (!isKnown || heard.reply.code !== 'no_account') return heard;
-    const lost = this.#listener.markMissing(account, heard.isCurrent);
-    if (!recreate) throw lost;
-    return this.#listener.callAccount(account, name, { ...command, mustExist: false }, witnesses);
-  }
-
   #assertAdmitting(): void {
     const failure = this.#outbox?.failure;
     if (failure) throw new StoreUnavailableError('no', { cause: failure });
@@ -465,29 +465,4 @@ export class ReliableStore implements LedgerStore {
     }
     return heard;
   }
-
-  /** A grant or adjustment that is repeated until it is durable is remembered as it was first. */
-  #recordOnce(
-    account: WatchedAccount,
-    change: Extract<Change, { type: 'grant' | 'adjust' }>,
-    { reply: { code }, witnesses }: CallResult<GrantResult | AdjustResult>,
-  ): void {
-    if (!this.#remembers || (code !== 'ok' && code !== 'duplicate')) return;
-    const isKnown = code === 'duplicate' && this.#window.knows(account, change);
-    if (!isKnown) this.#redo.record(account, change, witnesses);
-  }
-
-  async #changeKey<Name extends 'updateKey' | 'rotateKey'>(
-    name: Name,
-    command: AccountCommands[Name]['command'],
-    change: Change,
-  ): Promise<AccountCommands[Name]['reply']> {
-    const account = this.#window.watch(command.account);
-    const { reply } = await this.#listener.callAccount(account, name, command, NO_WITNESSES);
-    if (this.#remembers && reply.code === 'ok') this.#redo.record(account, change);
-    return reply;
-  }
 }
-
-/** Changes of keys have none. */
-const NO_WITNESSES: { readonly traces: readonly Trace[] } = { traces: [] };

@@ -62,6 +62,8 @@ export class Replayer {
         return this.#post(account, change, 'grant', { ...change.command, mustExist: true });
       case 'adjust':
         return this.#post(account, change, 'adjust', change.command);
+      case 'refund':
+        return this.#post(account, change, 'refund', change.command);
       case 'settle':
         return this.#post(account, change, 'settle', { ...change.command, force: true, inParts: true });
       case 'void': {
@@ -71,6 +73,15 @@ export class Replayer {
       }
       case 'hold':
         return this.#holdAgain(account, change);
+      case 'setFloor':
+        await this.#listener.call(() => store.setFloor(change.command));
+        break;
+      case 'allow':
+        await this.#listener.call(() => store.allow({ ...change.command, mustExist: true }));
+        break;
+      case 'endAllowance':
+        await this.#listener.call(() => store.endAllowance(change.command));
+        break;
       case 'createKey':
         await this.#listener.call(() => store.createKey({ ...change.command, mustExist: true }));
         break;
@@ -90,7 +101,7 @@ export class Replayer {
     return { reapplied: false };
   }
 
-  async #post<Name extends 'grant' | 'adjust' | 'settle'>(
+  async #post<Name extends 'grant' | 'adjust' | 'refund' | 'settle'>(
     account: WatchedAccount,
     change: Extract<Change, { posted: unknown }>,
     name: Name,

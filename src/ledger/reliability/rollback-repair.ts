@@ -271,8 +271,9 @@ export class RollbackRepair {
   async #lacksKeys(account: WatchedAccount, losses: number): Promise<boolean> {
     for (const { at, change } of account.changes.values()) {
       if (leavesTrace(change)) continue;
-      // Another process may have thawed what this one froze: that is frozen again with cause alone.
-      const isNew = change.type !== 'freeze' && at >= account.checkedAt;
+      // Another process may have undone what has no version: that is repeated with cause alone.
+      const hasVersion = change.type !== 'freeze' && change.type !== 'setFloor';
+      const isNew = hasVersion && at >= account.checkedAt;
       if (!isNew && account.checkedLosses === losses) continue;
       if (change.type !== 'createKey') await this.#repetitions.repeat(account, change);
       else if (await this.#repetitions.lacksKey(account, change)) return true;
@@ -331,8 +332,8 @@ export class RollbackRepair {
     const { tell, window } = this.#options;
     window.giveUp(account, change);
     const { type, command } = change;
-    const id = type === 'settle' ? command.requestId : command.id;
-    const amount = type === 'grant' ? command.amount : type === 'adjust' ? command.delta : -command.amount;
+    const id = 'requestId' in command ? command.requestId : command.id;
+    const amount = 'delta' in command ? command.delta : type === 'settle' ? -command.amount : command.amount;
     tell({ type: 'repair_refused', account: account.id, id, amount: formatUsd(amount), code });
   }
 
@@ -373,13 +374,15 @@ function inOrderOfRepetition(
   const due = [...changes.keys()].filter((change) => (leavesTrace(change) ? missing.has(change) : all));
   const settles = due.filter((change) => change.type === 'settle');
   const voids = due.filter((change) => change.type === 'void');
-  const others = due.filter((change) => change.type !== 'settle' && change.type !== 'void');
+  const refunds = due.filter((change) => change.type === 'refund');
+  const others = due.filter(({ type }) => type !== 'settle' && type !== 'void' && type !== 'refund');
   return [
     ...others.map((change) => [change]),
     [...holds.values()].filter((hold) => missing.has(hold)),
     // What a void gives back may be what a charge needs.
     voids,
     settles,
+    refunds,
   ];
 }
 

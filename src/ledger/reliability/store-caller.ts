@@ -14,11 +14,19 @@ import {
   type AdjustResult,
   type Admit,
   type AdmitResult,
+  type Allow,
+  type AllowResult,
+  type EndAllowance,
+  type EndAllowanceResult,
   type Extend,
   type ExtendResult,
   type Grant,
   type GrantResult,
   type LedgerStore,
+  type Refund,
+  type RefundResult,
+  type SetFloor,
+  type SetFloorResult,
   type Settle,
   type SettleResult,
   StoreUnavailableError,
@@ -51,6 +59,10 @@ export interface AccountCommands {
   readonly void: { readonly command: Void; readonly reply: VoidResult };
   readonly grant: { readonly command: Grant; readonly reply: GrantResult };
   readonly adjust: { readonly command: Adjust; readonly reply: AdjustResult };
+  readonly refund: { readonly command: Refund; readonly reply: RefundResult };
+  readonly setFloor: { readonly command: SetFloor; readonly reply: SetFloorResult };
+  readonly allow: { readonly command: Allow; readonly reply: AllowResult };
+  readonly endAllowance: { readonly command: EndAllowance; readonly reply: EndAllowanceResult };
   readonly verify: { readonly command: Verify; readonly reply: VerifyResult };
   readonly createKey: { readonly command: CreateKey; readonly reply: CreateKeyResult };
   readonly updateKey: { readonly command: UpdateKey; readonly reply: UpdateKeyResult };
@@ -153,10 +165,11 @@ export class StoreCaller {
   ): CallResult<Reply> {
     this.#answered();
     this.#options.clock.sync(reply.now);
+    if (reply.deleted) this.#options.window.forget(account);
     const isMissing = reply.rolledBack === true || reply.code === 'rolled_back';
     const isCurrent = epoch === account.epoch;
     const rolledBack = isMissing && isCurrent;
-    const wentBack = !isMissing && isCurrent && reply.seq < seq;
+    const wentBack = !isMissing && isCurrent && reply.seq < seq && !reply.deleted;
     if (isCurrent) {
       if (!isMissing && (wentBack || reply.seq > account.seq)) account.seq = reply.seq;
       // An account that has a key alone has no line in its journal.

@@ -59,6 +59,7 @@ describe('router.accounts', () => {
     expect(await accounts.get('acme')).toEqual({
       id: 'acme',
       balance: '7.00',
+      creditLimit: '0.00',
       held: '0.00',
       spent: '0.00',
       granted: '10.00',

@@ -5,6 +5,8 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
 import { endpoints } from '../../../src/admin/endpoints.ts';
+import { MemoryStore } from '../../../src/index.ts';
+import { requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
 
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
@@ -15,6 +17,15 @@ const sections = [...page.matchAll(/^### ((?:GET|POST|PATCH|DELETE) \S+)\n(.*?)(
   ([, heading = '', text = '']) => ({ heading, commands: /^```sh\n(.*?)^```/ms.exec(text)?.[1] ?? '' }),
 );
 
+const REQUEST = requestId(1, Date.now());
+
+/** A request of the account of the page's commands. */
+async function chargeRequest(store: MemoryStore): Promise<void> {
+  const request = { account: 'acme', key: 'label', requestId: REQUEST };
+  await store.grant({ account: 'acme', id: 'opening', amount: 10_000_000_000n });
+  await store.settle({ ...request, amount: 20_000_000n, model: 'some/model', usage: USAGE, force: true });
+}
+
 describe('the page of the admin API', () => {
   it('has every operation, and no other', () => {
     const served = endpoints.map(({ method, path }) => `${method} ${path}`);
@@ -24,8 +35,15 @@ describe('the page of the admin API', () => {
   });
 
   it('has a command for each that runs as it stands there', { timeout: 30_000 }, async () => {
-    const door = await startAdmin();
-    const env: NodeJS.ProcessEnv = { PATH: process.env['PATH'], ADMIN: door.baseURL, TOKEN: OPERATOR_TOKEN };
+    const store = new MemoryStore();
+    const door = await startAdmin({ store });
+    await chargeRequest(store);
+    const env: NodeJS.ProcessEnv = {
+      REQUEST,
+      PATH: process.env['PATH'],
+      ADMIN: door.baseURL,
+      TOKEN: OPERATOR_TOKEN,
+    };
     for (const { heading, commands } of sections) {
       const command = commands.replace(/^curl/m, 'curl -sS --fail-with-body');
       const { stdout } = await promisify(execFile)('sh', ['-c', command], { env }).catch(

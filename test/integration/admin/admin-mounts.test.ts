@@ -152,7 +152,7 @@ describe.each(Object.entries(MOUNTS))('the admin router on %s', (_name, mount) =
       body: { error: { code: 'unknown_endpoint' } },
     });
     const put = await door.ask('PUT', '/accounts/acme', { frozen: true });
-    expect([put.status, put.headers.get('allow')]).toEqual([405, 'GET, PATCH, HEAD, OPTIONS']);
+    expect([put.status, put.headers.get('allow')]).toEqual([405, 'GET, PATCH, DELETE, HEAD, OPTIONS']);
   });
 
   it('shows the page at the mount, and asks a browser for a token there', async () => {

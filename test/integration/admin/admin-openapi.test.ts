@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 
 import { endpoints } from '../../../src/admin/endpoints.ts';
-import { type AdminDoor, startAdmin } from '../../helpers/admin.ts';
+import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
 import { clientsOf, QUESTION, startGateway } from '../../helpers/gateway.ts';
 
 interface Operation {
@@ -200,6 +200,28 @@ describe('the description of the admin API', () => {
     await check('GET', '/accounts', '/accounts?limit=1');
     await check('GET', `${account}/journal`, '/accounts/acct/journal');
     await check('GET', '/usage', '/usage?group_by=day,account,key,model');
+    const plan = `${account}/allowances`;
+    const terms = { amount: '2.00', per: 'month', rollover: 'once', until: '2099-01-01T00:00:00Z' };
+    await check('POST', `${plan}/{allowance}`, '/accounts/acct/allowances/pro', terms);
+    await check('POST', `${plan}/{allowance}`, '/accounts/acct/allowances/pro', { ...terms, per: 'day' });
+    await check('GET', plan, '/accounts/acct/allowances');
+    await check('DELETE', `${plan}/{allowance}`, '/accounts/acct/allowances/pro?at=now');
+    const charge = (await gateway.store.journal('acct', 0n, 100)).find(({ type }) => type === 's');
+    const refund = `${account}/requests/{request}/refund`;
+    const refundUrl = `/accounts/acct/requests/${charge?.id}/refund`;
+    await check('POST', refund, refundUrl, { reason: 'broken' });
+    await check('POST', refund, refundUrl, { reason: 'broken', amount: '0.000001' });
+    await check('POST', refund, '/accounts/acct/requests/0000000000000000000/refund', { reason: 'broken' });
+    const month = new Date().toISOString().slice(0, 7);
+    await check('GET', `${account}/statements/{month}`, `/accounts/acct/statements/${month}`);
+    const csv = await door.fetch(`/accounts/acct/statements/${month}?format=csv`, {
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
+    });
+    expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8');
+    expect(await csv.text()).toMatch(/^type,at,id,model,key,requests,amount,reason\r\nopening,/);
+    await gateway.router.credits.grant('gone', '1', { id: 'g' });
+    await check('DELETE', account, '/accounts/gone');
+    await check('DELETE', account, '/accounts/gone');
     await check('GET', '/health', '/health');
     gateway.provider.script = () => {};
     const arrived = gateway.provider.next();
@@ -255,6 +277,7 @@ describe('the description of the admin API', () => {
     const right = {
       id: 'acme',
       balance: usd,
+      credit_limit: usd,
       held: usd,
       spent: usd,
       granted: usd,

@@ -448,8 +448,8 @@ describe('the audit', () => {
       expect.objectContaining({
         action: 'accounts.update',
         account: 'acme',
-        before: { frozen: false, policy: {} },
-        after: { frozen: true, policy: {} },
+        before: { frozen: false, policy: {}, credit_limit: '0.00' },
+        after: { frozen: true, policy: {}, credit_limit: '0.00' },
       }),
     ]);
     await door.close();

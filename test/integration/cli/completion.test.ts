@@ -31,7 +31,18 @@ printf '%s\\n' "\${COMPREPLY[@]}"`;
 describe('completion', () => {
   it('of bash offers commands, subcommands, options and values', async () => {
     expect(await offeredByBash('cre')).toEqual(['credits']);
-    expect(await offeredByBash('credits', '')).toEqual(['balance', 'grant', 'adjust', 'compact']);
+    expect(await offeredByBash('credits', '')).toEqual([
+      'balance',
+      'grant',
+      'adjust',
+      'allow',
+      'allowances',
+      'end',
+      'limit',
+      'refund',
+      'statement',
+      'compact',
+    ]);
     expect(await offeredByBash('credits', 'grant', 'acme', '--e')).toEqual(['--expires', '--env-file']);
     expect(await offeredByBash('serve', '--log', '')).toEqual(['json', 'text']);
     expect(await offeredByBash('completion', 'z')).toEqual(['zsh']);

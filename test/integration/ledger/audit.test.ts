@@ -145,8 +145,8 @@ describe('an audit of a file', () => {
     ],
     [
       'holds that took what was not there',
-      ['UPDATE accounts SET floor = -100000', 'UPDATE journal SET available = -30000 WHERE seq = 4'],
-      ['I5 before line 4, holds reduced available to -0.000026'],
+      ['UPDATE journal SET hold = 100000 WHERE seq = 4'],
+      ['I5 before line 4, holds reduced available to -0.000027'],
     ],
     [
       'an expiry that charged more than was held',
@@ -321,9 +321,11 @@ describe('an audit of a memory store', () => {
     ],
     [
       'I4',
-      { misreadState: (state) => ({ ...state, floor: 80_000n }) },
+      { misreadState: (state) => ({ ...state, lowestFloor: 80_000n }) },
       [
         'I4 available is 0.000069, below the floor of 0.00008',
+        'I5 before line 2, holds reduced available to 0.00007',
+        'I5 before line 3, holds reduced available to 0.000058',
         'I4 line 3 left 0.000073 available, below the floor of 0.00008',
         'I4 line 4 left 0.000069 available, below the floor of 0.00008',
       ],
@@ -495,10 +497,20 @@ class LongJournal extends MemoryStore {
 
   override async snapshot(): Promise<AccountState> {
     const [books] = [{ granted: 0n, available: 0n, held: 0n, spent: 0n, expired: 0n, writtenOff: 0n }];
-    const compacted = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
+    const compacted = { seq: 0n, at: 0, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
     const registers = { requests: [], lots: [], keys: [], endUsers: [], usage: [], usageCompacted: 0n };
     const marks = { lowWater: NOON, freeLowWater: 0 };
-    return { ...books, ...registers, ...marks, compacted, floor: 0n, frozen: false, seq: 250_000n };
+    return {
+      ...books,
+      ...registers,
+      ...marks,
+      compacted,
+      floor: 0n,
+      lowestFloor: 0n,
+      allowances: [],
+      frozen: false,
+      seq: 250_000n,
+    };
   }
 
   override async journal(_account: string, after: bigint, limit: number): Promise<readonly JournalLine[]> {

@@ -116,11 +116,12 @@ describe('credits', () => {
     await expect(adjusted).rejects.toMatchObject({ code: 'no_account' });
   });
 
-  it('tells the balance in four decimal strings', async () => {
+  it('tells the balance in decimal strings', async () => {
     await credits.grant('acme', '25', { id: 'g1' });
     await admit(2_000_000_000n);
     expect(await credits.balance('acme')).toEqual({
       balance: '23.00',
+      creditLimit: '0.00',
       held: '2.00',
       totalUsed: '0.00',
       totalGranted: '25.00',
@@ -130,6 +131,7 @@ describe('credits', () => {
   it('tells zeros of an unknown account', async () => {
     expect(await credits.balance('nobody')).toEqual({
       balance: '0.00',
+      creditLimit: '0.00',
       held: '0.00',
       totalUsed: '0.00',
       totalGranted: '0.00',

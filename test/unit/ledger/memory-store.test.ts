@@ -4,7 +4,7 @@ import { settle } from '../../../src/ledger/engine/account-engine.ts';
 import type { RequestRow } from '../../../src/ledger/engine/account-rows.ts';
 import { DueQueue, type Queued } from '../../../src/ledger/stores/memory/due-queue.ts';
 import type { Settle } from '../../../src/ledger/contract/ledger-store.ts';
-import { grant } from '../../../src/ledger/engine/lots.ts';
+import { grant } from '../../../src/ledger/engine/grants.ts';
 import { MemoryAccount } from '../../../src/ledger/stores/memory/memory-account.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { describeLedgerStore } from '../../contracts/index.ts';
@@ -26,6 +26,7 @@ describe('MemoryStore', () => {
     const state = await store.snapshot('acme');
     expect(state?.compacted).toEqual({
       seq: 5001n,
+      at: NOW,
       granted: 60_000n,
       spent: 5000n,
       expired: 0n,

@@ -1,7 +1,8 @@
 import {
-  lotState,
   type AccountRows,
   type AccountTotals,
+  type AllowanceRow,
+  balanceOf,
   type EndUserRow,
   type KeyRow,
   type LotRow,
@@ -32,11 +33,12 @@ export class MemoryAccount implements AccountRows {
   readonly #endUsers = new Map<string, EndUserRow>();
   readonly #fingerprints = new Map<string, string>();
   #lots: readonly LotRow[] = [];
+  #allowances: readonly AllowanceRow[] = [];
   #journal: JournalLine[] = [];
   /** "day key model" -> row. */
   readonly #usage = new Map<string, Mutable<UsageRow>>();
   #usageCompacted = 0n;
-  readonly #compacted = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
+  readonly #compacted = { seq: 0n, at: 0, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
 
   request(id: string): RequestRow | undefined {
     return this.#requests.get(id)?.row;
@@ -119,6 +121,18 @@ export class MemoryAccount implements AccountRows {
     else if (!this.#lots.includes(row)) this.#lots = [...this.#lots, row].toSorted(compareLots);
   }
 
+  allowances(): readonly AllowanceRow[] {
+    return this.#allowances;
+  }
+
+  saveAllowance(row: AllowanceRow): void {
+    if (!this.#allowances.includes(row)) this.#allowances = [...this.#allowances, row];
+  }
+
+  deleteAllowance(row: AllowanceRow): void {
+    this.#allowances = this.#allowances.filter((each) => each !== row);
+  }
+
   fingerprint(id: string): string | undefined {
     return this.#fingerprints.get(id);
   }
@@ -145,6 +159,7 @@ export class MemoryAccount implements AccountRows {
     const sums = this.#compacted;
     for (const line of this.#journal.splice(0, this.#linesUpTo(seq))) {
       sums.seq = line.seq;
+      sums.at = Math.max(sums.at, line.at);
       if (line.type === 'g' || line.type === 'a') sums.granted += line.amount;
       else if (line.type === 'x') sums.expired += line.amount;
       else sums.spent += line.amount;
@@ -176,11 +191,14 @@ export class MemoryAccount implements AccountRows {
   }
 
   state(account: string): AccountState {
-    const { nextExpiry: _, policyVersion: __, ...totals } = this.totals;
+    const { lowestFloor, seq, lowWater, freeLowWater } = this.totals;
     return {
-      ...totals,
+      ...balanceOf(this),
+      lowestFloor,
+      seq,
+      lowWater,
+      freeLowWater,
       requests: Array.from(this.#requests.values(), ({ row }) => requestRecord(row)),
-      lots: this.#lots.map(lotState),
       ...accountHolders(account, this.#keys.values(), this.#endUsers.values()),
       compacted: { ...this.#compacted },
       usage: this.#usageRows(),

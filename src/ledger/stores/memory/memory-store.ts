@@ -1,6 +1,6 @@
 import type { Answer } from '../../../async/answer.ts';
 import { admit, extend, reap, release, settle } from '../../engine/account-engine.ts';
-import { balanceOf, requestRecord, replyMeta } from '../../engine/account-rows.ts';
+import { balanceOf, deletedSums, requestRecord, replyMeta } from '../../engine/account-rows.ts';
 import { type ClockSteps, clockSteps, type ClockReading } from '../../engine/clock-steps.ts';
 import {
   checkAccount,
@@ -38,14 +38,24 @@ import type {
   AdjustResult,
   Admit,
   AdmitResult,
+  Allow,
+  AllowResult,
   Balance,
+  DeleteAccountResult,
+  DeletedAccount,
+  EndAllowance,
+  EndAllowanceResult,
   Extend,
   ExtendResult,
   Grant,
   GrantResult,
   JournalLine,
   LedgerStore,
+  Refund,
+  RefundResult,
   RequestRecord,
+  SetFloor,
+  SetFloorResult,
   Settle,
   SettleResult,
   UsageRow,
@@ -67,7 +77,11 @@ import {
   type UpdateKey,
   type UpdateKeyResult,
 } from '../../contract/key-records.ts';
-import { adjust, expireLots, grant } from '../../engine/lots.ts';
+import { allow, endAllowance } from '../../engine/allowances.ts';
+import { updateCredits } from '../../engine/due-credits.ts';
+import { adjust, grant, setFloor } from '../../engine/grants.ts';
+import { refund } from '../../engine/refunds.ts';
+import { checkAllow, checkEndAllowance, checkRefund, checkSetFloor } from '../../engine/validate-changes.ts';
 import { verify } from '../../engine/witnesses.ts';
 import type { MakesAccount } from '../../contract/reply.ts';
 import { MemoryAccount } from './memory-account.ts';
@@ -96,6 +110,8 @@ export class MemoryStore implements LedgerStore {
   readonly #gateways = new Map<string, number>();
   /** SHA-256 of an API key -> its account and key id. */
   readonly #pointers = new Map<string, { readonly account: string; readonly key: string }>();
+
+  readonly #deleted: DeletedAccount[] = [];
 
   constructor({ now, elapsed }: MemoryStoreOptions = {}) {
     this.#now = now ?? Date.now;
@@ -134,6 +150,47 @@ export class MemoryStore implements LedgerStore {
     return adjust(this.#accounts.get(command.account), command, this.#now());
   }
 
+  async setFloor(command: SetFloor): Promise<SetFloorResult> {
+    checkSetFloor(command);
+    return setFloor(this.#accounts.get(command.account), command, this.#now());
+  }
+
+  async allow(command: Allow): Promise<AllowResult> {
+    checkAllow(command);
+    return allow(this.#open(command), command, this.#now());
+  }
+
+  async endAllowance(command: EndAllowance): Promise<EndAllowanceResult> {
+    checkEndAllowance(command);
+    return endAllowance(this.#accounts.get(command.account), command, this.#now());
+  }
+
+  async refund(command: Refund): Promise<RefundResult> {
+    checkRefund(command);
+    return refund(this.#accounts.get(command.account), command, this.#now());
+  }
+
+  async deleteAccount(account: string): Promise<DeleteAccountResult> {
+    checkAccount(account);
+    const rows = this.#accounts.get(account);
+    if (!rows) return { code: 'no_account' };
+    const now = this.#leaseNow();
+    reap(rows, Infinity, now);
+    const running = rows.state(account).requests.filter(({ state }) => state === 'held').length;
+    if (running > 0) return { code: 'running', requests: running };
+    updateCredits(rows, now);
+    for (const [hash, pointer] of this.#pointers)
+      if (pointer.account === account) this.#pointers.delete(hash);
+    this.#accounts.delete(account);
+    const deleted = deletedSums(rows, now);
+    this.#deleted.push(deleted);
+    return { code: 'ok', deleted };
+  }
+
+  async *deletedAccounts(): AsyncGenerator<DeletedAccount> {
+    yield* this.#deleted;
+  }
+
   async verify(command: Verify): Promise<VerifyResult> {
     checkAccount(command.account);
     return verify(this.#accounts.get(command.account), command, this.#now());
@@ -145,7 +202,7 @@ export class MemoryStore implements LedgerStore {
     let left = budget;
     for (const account of this.#accounts.values()) {
       if (left > 0) left -= reap(account, left, now);
-      expireLots(account, now);
+      updateCredits(account, now);
       replyMeta(account, now);
     }
     return budget - left;
@@ -167,7 +224,7 @@ export class MemoryStore implements LedgerStore {
     const rows = this.#accounts.get(account);
     if (!rows) return undefined;
     const now = this.#now();
-    expireLots(rows, now);
+    updateCredits(rows, now);
     replyMeta(rows, now);
     return balanceOf(rows);
   }

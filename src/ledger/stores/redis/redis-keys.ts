@@ -42,6 +42,11 @@ export class RedisKeys {
     return `${this.#prefix}claims`;
   }
 
+  /** A hash of the sums of deleted accounts, by ids that say nothing of them. */
+  deleted(): string {
+    return `${this.#prefix}deleted`;
+  }
+
   /** A sorted set of gateways by the end of their leases. */
   gateways(): string {
     return `${this.#prefix}gateways`;

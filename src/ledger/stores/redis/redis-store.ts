@@ -1,10 +1,8 @@
 import {
   checkAccount,
-  checkAdjust,
   checkAdmit,
   checkExtend,
   checkCompactUsage,
-  checkGrant,
   checkJournal,
   checkRequest,
   checkSettle,
@@ -19,14 +17,24 @@ import {
   type AdjustResult,
   type Admit,
   type AdmitResult,
+  type Allow,
+  type AllowResult,
   type Balance,
+  type DeleteAccountResult,
+  type DeletedAccount,
+  type EndAllowance,
+  type EndAllowanceResult,
   type Extend,
   type ExtendResult,
   type Grant,
   type GrantResult,
   type JournalLine,
   type LedgerStore,
+  type Refund,
+  type RefundResult,
   type RequestRecord,
+  type SetFloor,
+  type SetFloorResult,
   type Settle,
   type SettleResult,
   type UsageRow,
@@ -49,6 +57,7 @@ import type {
 } from '../../contract/key-records.ts';
 import { RequestIds } from '../../contract/request-ids.ts';
 import { LeaseHorizon } from './lease-horizon.ts';
+import { RedisAccountChanges } from './redis-account-changes.ts';
 import { RedisApiKeys } from './redis-api-keys.ts';
 import { createClient, type RedisClient } from './redis-client.ts';
 import { RedisConnection } from './redis-connection.ts';
@@ -57,18 +66,16 @@ import { SweepRounds, type Swept } from './redis-sweep.ts';
 import type { Durability } from './redis-durability.ts';
 import { RedisKeys, SHARDS } from './redis-keys.ts';
 import { parseRedisUrl } from './redis-url.ts';
-import { afterwards, ScriptRunner } from './script-runner.ts';
+import { ScriptRunner } from './script-runner.ts';
 import { UsageRows } from './redis-usage.ts';
-import { adjust } from './lua/adjust.ts';
 import { admit } from './lua/admit.ts';
 import { balance } from './lua/balance.ts';
-import { ReplyReader, type LuaScript } from './lua/define-script.ts';
+import { ReplyReader } from './lua/define-script.ts';
 import { extend } from './lua/extend.ts';
 import { freeze } from './lua/freeze.ts';
 import { claim } from './lua/claim.ts';
 import { announceGateway, liveGateways } from './lua/gateways.ts';
-import { grant } from './lua/grant.ts';
-import { adjustDetails, journal, settleDetails } from './lua/journal.ts';
+import { journal, settleDetails } from './lua/journal.ts';
 import { readRequest } from './lua/read-request.ts';
 import {
   endedFields,
@@ -136,6 +143,7 @@ export class RedisStore implements LedgerStore {
   readonly #runner: ScriptRunner;
   readonly #keys: RedisKeys;
   readonly #due: DueAccounts;
+  readonly #changes: RedisAccountChanges;
   readonly #apiKeys: RedisApiKeys;
   readonly #usage: UsageRows;
   readonly #horizon: LeaseHorizon | undefined;
@@ -175,6 +183,7 @@ export class RedisStore implements LedgerStore {
       sweep: (account, atMost) => this.#sweep(account, atMost),
       lookAgain: (account, at) => this.#due.put(account, at),
     });
+    this.#changes = new RedisAccountChanges(runner, this.#due, () => this.#leaseClock());
     this.#apiKeys = new RedisApiKeys(runner);
   }
 
@@ -280,34 +289,36 @@ export class RedisStore implements LedgerStore {
     ]);
   }
 
-  async grant(command: Grant): Promise<GrantResult> {
-    checkGrant(command);
-    const { account, id, amount, expiresAt, priority = DEFAULT_PRIORITY } = command;
-    const expiry = expiresAt === undefined ? '' : String(expiresAt);
-    const result = await this.#runDurably(grant, account, [
-      this.#runner.clock(),
-      id,
-      String(amount),
-      expiry,
-      String(priority),
-      command.mustExist ? '1' : '0',
-      ...witnessTerms(command),
-    ]);
-    if (result.code !== 'no_account') await afterwards(this.#runner.list(account));
-    if (result.code === 'ok' && expiresAt !== undefined) this.#due.put(account, expiresAt).catch(() => {});
-    return result;
+  grant(command: Grant): Promise<GrantResult> {
+    return this.#changes.grant(command);
   }
 
-  async adjust(command: Adjust): Promise<AdjustResult> {
-    checkAdjust(command);
-    const { account, id, delta, reason } = command;
-    return this.#runDurably(adjust, account, [
-      this.#runner.clock(),
-      id,
-      String(delta),
-      adjustDetails(reason),
-      ...witnessTerms(command),
-    ]);
+  adjust(command: Adjust): Promise<AdjustResult> {
+    return this.#changes.adjust(command);
+  }
+
+  setFloor(command: SetFloor): Promise<SetFloorResult> {
+    return this.#changes.setFloor(command);
+  }
+
+  allow(command: Allow): Promise<AllowResult> {
+    return this.#changes.allow(command);
+  }
+
+  endAllowance(command: EndAllowance): Promise<EndAllowanceResult> {
+    return this.#changes.endAllowance(command);
+  }
+
+  refund(command: Refund): Promise<RefundResult> {
+    return this.#changes.refund(command);
+  }
+
+  deleteAccount(account: string): Promise<DeleteAccountResult> {
+    return this.#changes.deleteAccount(account);
+  }
+
+  deletedAccounts(): AsyncGenerator<DeletedAccount> {
+    return this.#changes.deletedAccounts();
   }
 
   async verify(command: Verify): Promise<VerifyResult> {
@@ -440,18 +451,6 @@ export class RedisStore implements LedgerStore {
     return `${this.#runner.clock()}<${this.#horizon?.time ?? ''}`;
   }
 
-  /** The reply says whether replicas and the disk have what it acknowledges, where they can be asked. */
-  async #runDurably<Args extends readonly string[], Result extends { readonly code: string }>(
-    script: LuaScript<Args, Result>,
-    account: string,
-    args: Args,
-  ): Promise<Result & { readonly durable?: boolean }> {
-    const keys = this.#keys.ofAccount(account);
-    const { reply, durable } = await this.#runner.runDurably(script, keys, args);
-    const isAcknowledged = reply.code === 'ok' || reply.code === 'duplicate';
-    return isAcknowledged && durable !== undefined ? { ...reply, durable } : reply;
-  }
-
   async #sweep(account: string, atMost: number): Promise<Swept> {
     const swept = await this.#runner.run(sweep, this.#keys.ofAccount(account), [
       this.#leaseClock(),
@@ -461,8 +460,6 @@ export class RedisStore implements LedgerStore {
     return swept;
   }
 }
-
-const DEFAULT_PRIORITY = 50;
 
 /** A scan's next cursor and its members. */
 function scanned(reply: unknown): [string, string[]] {

@@ -1,19 +1,22 @@
 import {
-  lotState,
   type AccountRows,
   type AccountTotals,
+  type AllowanceRow,
+  balanceOf,
   type EndUserRow,
   type KeyRow,
   type LotRow,
   requestRecord,
   type RequestRow,
 } from '../../engine/account-rows.ts';
-import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
+import type { AccountState, DeletedAccount, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
 import { ACCOUNT_POLICY, type FoundKey } from '../../contract/key-records.ts';
 import { accountHolders, foundKey } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
-import { type Columns, integer, text, valuesOf } from './sqlite-columns.ts';
+import { SqliteAllowances } from './sqlite-allowances.ts';
+import { type Columns, integer, number, text, valuesOf } from './sqlite-columns.ts';
+import { deleteRows, runningRequests } from './sqlite-deletion.ts';
 import {
   TOTALS,
   END_USER,
@@ -49,6 +52,7 @@ export class SqliteAccount implements AccountRows {
   #endUserCount: number | undefined;
   #lots: readonly LotRow[] | undefined;
   readonly #changedLots = new Set<LotRow>();
+  readonly #allowances: SqliteAllowances;
   /** Requests whose row in the file is held. */
   readonly #held = new Map<string, RequestRow>();
   /** No request in the file has a greater id; undefined until that was looked up. */
@@ -73,13 +77,15 @@ export class SqliteAccount implements AccountRows {
   private constructor(sql: Sql, row: Row) {
     this.#sql = sql;
     this.#id = integer(row, 'id');
+    this.#allowances = new SqliteAllowances(sql, this.#id);
     this.totals = TOTALS.read(row);
     this.#savedTotals = valuesOf(TOTALS, this.totals);
   }
 
   /** How many rows it keeps in memory. */
   get size(): number {
-    return 1 + this.#keys.size + this.#endUsers.size + this.#held.size + (this.#lots?.length ?? 0);
+    const lots = this.#lots?.length ?? 0;
+    return 1 + this.#keys.size + this.#endUsers.size + this.#held.size + lots + this.#allowances.size;
   }
 
   request(id: string): RequestRow | undefined {
@@ -181,6 +187,18 @@ export class SqliteAccount implements AccountRows {
     this.#changedLots.add(row);
   }
 
+  allowances(): readonly AllowanceRow[] {
+    return this.#allowances.all();
+  }
+
+  saveAllowance(row: AllowanceRow): void {
+    this.#allowances.save(row);
+  }
+
+  deleteAllowance(row: AllowanceRow): void {
+    this.#allowances.delete(row);
+  }
+
   fingerprint(id: string): string | undefined {
     const row = this.#sql(FINGERPRINT).get(this.#id, id);
     return row && text(row, 'fingerprint');
@@ -233,6 +251,16 @@ export class SqliteAccount implements AccountRows {
     this.#savedTotals = totals;
   }
 
+  /** How many requests run, as saved. */
+  get running(): number {
+    return runningRequests(this.#sql, this.#id);
+  }
+
+  /** Deletes all rows, and records the sums. The account must not be used any more. */
+  delete(deleted: DeletedAccount): void {
+    deleteRows(this.#sql, this.#id, deleted);
+  }
+
   /** All keys, as saved. */
   keys(): KeyRow[] {
     return this.#sql(KEYS).all(this.#id).map(KEY.read);
@@ -260,6 +288,7 @@ export class SqliteAccount implements AccountRows {
     if (!sums || sums['seq'] === null) return false;
     this.#sql(ADD_COMPACTED).run(
       integer(sums, 'seq'),
+      integer(sums, 'at'),
       integer(sums, 'granted'),
       integer(sums, 'spent'),
       integer(sums, 'expired'),
@@ -272,17 +301,21 @@ export class SqliteAccount implements AccountRows {
 
   /** The whole account, as saved. */
   state(account: string): AccountState {
-    const { nextExpiry: _, policyVersion: __, ...totals } = this.totals;
+    const { lowestFloor, seq, lowWater, freeLowWater } = this.totals;
     const compacted = this.#compacted();
     return {
-      ...totals,
+      ...balanceOf(this),
+      lowestFloor,
+      seq,
+      lowWater,
+      freeLowWater,
       requests: this.#sql(REQUESTS)
         .all(this.#id)
         .map((row) => requestRecord(REQUEST.read(row))),
-      lots: this.openLots().map(lotState),
       ...accountHolders(account, this.keys(), this.#allEndUsers()),
       compacted: {
         seq: integer(compacted, 'compacted_seq'),
+        at: number(compacted, 'compacted_at'),
         granted: integer(compacted, 'compacted_granted'),
         spent: integer(compacted, 'compacted_spent'),
         expired: integer(compacted, 'compacted_expired'),
@@ -420,6 +453,7 @@ const DELETE_LINES = 'DELETE FROM journal WHERE account = ? AND seq <= ?';
 const COMPACTED_LINES = `
   SELECT
     max(seq) AS seq,
+    max(at) AS at,
     sum(CASE WHEN type IN ('g', 'a') THEN amount ELSE 0 END) AS granted,
     sum(CASE WHEN type IN ('g', 'a', 'x') THEN 0 ELSE amount END) AS spent,
     sum(CASE WHEN type = 'x' THEN amount ELSE 0 END) AS expired,
@@ -427,7 +461,7 @@ const COMPACTED_LINES = `
   FROM journal WHERE account = ? AND seq <= ?`;
 const ADD_COMPACTED = `
   UPDATE accounts SET
-    compacted_seq = ?, compacted_granted = compacted_granted + ?, compacted_spent = compacted_spent + ?,
+    compacted_seq = ?, compacted_at = max(compacted_at, ?), compacted_granted = compacted_granted + ?, compacted_spent = compacted_spent + ?,
     compacted_expired = compacted_expired + ?, compacted_written_off = compacted_written_off + ?
   WHERE id = ?`;
 

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { DeletedAccount } from '../../contract/account-changes.ts';
 import type { ClockReading } from '../../engine/clock-steps.ts';
 import { SqliteAccount } from './sqlite-account.ts';
 import { integer } from './sqlite-columns.ts';
@@ -44,6 +45,13 @@ export class SqliteAccounts {
   /** Finds or creates an account. */
   open(name: string): SqliteAccount {
     return this.#known(name) ?? this.#use(name, SqliteAccount.open(this.sql, name));
+  }
+
+  /** Deletes an account, and records its sums. */
+  delete(name: string, deleted: DeletedAccount): void {
+    this.find(name)?.delete(deleted);
+    this.#used.delete(name);
+    this.#kept.delete(name);
   }
 
   /** Writes all that has changed. */

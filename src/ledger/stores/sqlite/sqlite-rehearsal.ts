@@ -1,17 +1,22 @@
 import { admit, extend, reap, release, settle } from '../../engine/account-engine.ts';
+import { deletedSums } from '../../engine/account-rows.ts';
 import { ClockSteps } from '../../engine/clock-steps.ts';
 import { newKey, revokeKey, rotateKey, updateKey } from '../../engine/key-states.ts';
-import { adjust, expireLots, grant } from '../../engine/lots.ts';
+import { allow } from '../../engine/allowances.ts';
+import { updateCredits } from '../../engine/due-credits.ts';
+import { adjust, grant } from '../../engine/grants.ts';
 import type { SettledUsage } from '../../contract/ledger-store.ts';
 import { RequestIds } from '../../contract/request-ids.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, type SqliteAccount } from './sqlite-account.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
 import { claim } from './sqlite-claims.ts';
 import { followClock } from './sqlite-clock.ts';
+import { deletedAccounts } from './sqlite-deletion.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
 
 /** Not a valid account name, so no account can have it. */
 const ACCOUNT = '{rehearsal}';
+const TERMS = { amount: 5n, per: 'hour', rollover: 'once', priority: 50, change: 'prorate' } as const;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const USAGE: SettledUsage = {
@@ -49,6 +54,7 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
   command((rows) => grant(rows, { account, id: 'g1', amount: 5n, expiresAt: now + HOUR_MS }, now));
   command((rows) => grant(rows, { account, id: 'g2', amount: 5n }, now));
   command((rows) => adjust(rows, { account, id: 'a1', delta: -5n, reason: account }, now));
+  command((rows) => allow(rows, { account, id: 'p1', ...TERMS, anchor: 0, until: now + DAY_MS }, now));
   isHashTaken(sql, hash);
   command((rows) => rows.saveKey(newKey({ key: 'k1', hash, name: account }, now)));
   findKey(sql, hash, now);
@@ -94,7 +100,7 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
   overdueAccounts(sql, '', later);
   command((rows) => {
     reap(rows, 10, later);
-    expireLots(rows, later);
+    updateCredits(rows, later);
   });
   command((rows) => rows.compactUsage('~'));
   command((rows) => rows.compact(1n, 1n));
@@ -104,6 +110,9 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
     rows.state(account);
   });
   accountNames(sql, '');
+  command((rows) => rows.running);
+  accounts.delete(account, deletedSums(accounts.open(account), later));
+  deletedAccounts(sql);
   announceGateway(sql, account, now, HOUR_MS);
   liveGateways(sql, now);
 }

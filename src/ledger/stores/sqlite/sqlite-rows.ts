@@ -1,4 +1,5 @@
 import type {
+  AllowanceRow,
   AccountTotals,
   BucketRow,
   CountedBy,
@@ -8,6 +9,7 @@ import type {
   LotRow,
   RequestRow,
 } from '../../engine/account-rows.ts';
+import { ALLOWANCE_PERIODS, ROLLOVERS } from '../../contract/allowances.ts';
 import { limitsOfTerms, limitTerms } from '../../engine/limit-terms.ts';
 import type { EndUserLimits } from '../../contract/key-records.ts';
 import type { JournalLine, SettledUsage, UsageRow } from '../../contract/ledger-store.ts';
@@ -36,6 +38,7 @@ export const TOTALS: Columns<AccountTotals> = columnsOf<AccountTotals>({
   expired: integerIn('expired'),
   writtenOff: integerIn('written_off'),
   floor: integerIn('floor'),
+  lowestFloor: integerIn('lowest_floor'),
   frozen: booleanIn('frozen'),
   seq: integerIn('seq'),
   lowWater: numberIn('low_water'),
@@ -131,6 +134,19 @@ export const LOT: Columns<LotRow> = columnsOf<LotRow>({
   priority: numberIn('priority'),
 });
 
+export const ALLOWANCE: Columns<AllowanceRow> = columnsOf<AllowanceRow>({
+  id: textIn('id'),
+  version: numberIn('version'),
+  per: enumIn('per', ALLOWANCE_PERIODS),
+  anchor: numberIn('anchor'),
+  until: timeOrNeverIn('until'),
+  period: numberIn('period'),
+  granted: integerIn('granted'),
+  amount: integerIn('amount'),
+  rollover: enumIn('rollover', ROLLOVERS),
+  priority: numberIn('priority'),
+});
+
 const SETTLED_USAGE = columnsOf<SettledUsage>({
   promptTokens: numberIn('prompt_tokens'),
   cachedTokens: numberIn('cached_tokens'),
@@ -154,7 +170,7 @@ const SETTLED_USAGE = columnsOf<SettledUsage>({
 
 export const LINE: Columns<JournalLine> = columnsOf<JournalLine>({
   seq: integerIn('seq'),
-  type: enumIn('type', ['g', 's', 'l', 'o', 'e', 'x', 'a']),
+  type: enumIn('type', ['g', 's', 'l', 'o', 'e', 'x', 'a', 'r']),
   at: numberIn('at'),
   id: textIn('id'),
   amount: integerIn('amount'),

@@ -55,6 +55,7 @@ CREATE TABLE accounts (
   expired            INTEGER NOT NULL DEFAULT 0,
   written_off        INTEGER NOT NULL DEFAULT 0,
   floor              INTEGER NOT NULL DEFAULT 0,
+  lowest_floor       INTEGER NOT NULL DEFAULT 0,
   frozen             INTEGER NOT NULL DEFAULT 0,
   seq                INTEGER NOT NULL DEFAULT 0,
   low_water          INTEGER NOT NULL DEFAULT 0,
@@ -62,6 +63,7 @@ CREATE TABLE accounts (
   next_expiry        INTEGER,
   policy_version     INTEGER NOT NULL DEFAULT 0,
   compacted_seq      INTEGER NOT NULL DEFAULT 0,
+  compacted_at       INTEGER NOT NULL DEFAULT 0,
   compacted_granted  INTEGER NOT NULL DEFAULT 0,
   compacted_spent    INTEGER NOT NULL DEFAULT 0,
   compacted_expired  INTEGER NOT NULL DEFAULT 0,
@@ -135,6 +137,23 @@ CREATE TABLE lots (
   priority           INTEGER NOT NULL,
   PRIMARY KEY (account, id)
 ) STRICT, WITHOUT ROWID;
+
+-- In the order of position. An allowance without an end has until NULL.
+CREATE TABLE allowances (
+  position           INTEGER PRIMARY KEY,
+  account            INTEGER NOT NULL,
+  id                 TEXT    NOT NULL,
+  version            INTEGER NOT NULL,
+  per                TEXT    NOT NULL,
+  anchor             INTEGER NOT NULL,
+  until              INTEGER,
+  period             INTEGER NOT NULL,
+  granted            INTEGER NOT NULL,
+  amount             INTEGER NOT NULL,
+  rollover           TEXT    NOT NULL,
+  priority           INTEGER NOT NULL,
+  UNIQUE (account, id)
+) STRICT;
 
 -- Parameters with which an id of a grant or adjustment was first used.
 CREATE TABLE fingerprints (
@@ -214,6 +233,17 @@ CREATE TABLE claims (
   id                 TEXT    PRIMARY KEY,
   since              INTEGER NOT NULL,
   until              INTEGER NOT NULL
+) STRICT;
+
+-- The sums of deleted accounts, under ids that say nothing of them.
+CREATE TABLE deleted_accounts (
+  id                 TEXT    PRIMARY KEY,
+  deleted_at         INTEGER NOT NULL,
+  granted            INTEGER NOT NULL,
+  available          INTEGER NOT NULL,
+  spent              INTEGER NOT NULL,
+  expired            INTEGER NOT NULL,
+  written_off        INTEGER NOT NULL
 ) STRICT;
 
 PRAGMA application_id = ${APPLICATION_ID};

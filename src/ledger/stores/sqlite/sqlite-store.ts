@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { admit, extend, reap, release, settle } from '../../engine/account-engine.ts';
-import { balanceOf, requestRecord, replyMeta } from '../../engine/account-rows.ts';
+import { balanceOf, deletedSums, requestRecord, replyMeta } from '../../engine/account-rows.ts';
 import { type ClockSteps, clockSteps } from '../../engine/clock-steps.ts';
 import {
   checkAccount,
@@ -38,14 +38,24 @@ import {
   type AdjustResult,
   type Admit,
   type AdmitResult,
+  type Allow,
+  type AllowResult,
   type Balance,
+  type DeleteAccountResult,
+  type DeletedAccount,
+  type EndAllowance,
+  type EndAllowanceResult,
   type Extend,
   type ExtendResult,
   type Grant,
   type GrantResult,
   type JournalLine,
   type LedgerStore,
+  type Refund,
+  type RefundResult,
   type RequestRecord,
+  type SetFloor,
+  type SetFloorResult,
   type Settle,
   type SettleResult,
   StoreUnavailableError,
@@ -68,13 +78,18 @@ import {
   type UpdateKey,
   type UpdateKeyResult,
 } from '../../contract/key-records.ts';
-import { adjust, expireLots, grant } from '../../engine/lots.ts';
+import { allow, endAllowance } from '../../engine/allowances.ts';
+import { updateCredits } from '../../engine/due-credits.ts';
+import { adjust, grant, setFloor } from '../../engine/grants.ts';
+import { refund } from '../../engine/refunds.ts';
+import { checkAllow, checkEndAllowance, checkRefund, checkSetFloor } from '../../engine/validate-changes.ts';
 import { verify } from '../../engine/witnesses.ts';
 import type { MakesAccount } from '../../contract/reply.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
 import { claim } from './sqlite-claims.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
+import { deletedAccounts } from './sqlite-deletion.ts';
 import { followClock } from './sqlite-clock.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
 import type { Database } from './sqlite-schema.ts';
@@ -181,6 +196,52 @@ export class SqliteStore implements LedgerStore {
     return this.#command(command.account, (rows, now) => durable(adjust(rows, command, now)), 'durable');
   }
 
+  async setFloor(command: SetFloor): Promise<SetFloorResult> {
+    checkSetFloor(command);
+    return this.#command(command.account, (rows, now) => durable(setFloor(rows, command, now)), 'durable');
+  }
+
+  async allow(command: Allow): Promise<AllowResult> {
+    checkAllow(command);
+    return this.#session.write('durable', (accounts) =>
+      durable(allow(accountFor(accounts, command), command, this.#now())),
+    );
+  }
+
+  async endAllowance(command: EndAllowance): Promise<EndAllowanceResult> {
+    checkEndAllowance(command);
+    return this.#command(
+      command.account,
+      (rows, now) => durable(endAllowance(rows, command, now)),
+      'durable',
+    );
+  }
+
+  async refund(command: Refund): Promise<RefundResult> {
+    checkRefund(command);
+    return this.#command(command.account, (rows, now) => durable(refund(rows, command, now)), 'durable');
+  }
+
+  async deleteAccount(account: string): Promise<DeleteAccountResult> {
+    checkAccount(account);
+    return this.#session.write('durable', (accounts) => {
+      const now = this.#leaseNow(accounts);
+      const rows = accounts.find(account);
+      if (!rows) return { code: 'no_account' };
+      reap(rows, Infinity, now);
+      const { running } = rows;
+      if (running > 0) return { code: 'running', requests: running };
+      updateCredits(rows, now);
+      const deleted = deletedSums(rows, now);
+      accounts.delete(account, deleted);
+      return { code: 'ok', deleted, durable: true };
+    });
+  }
+
+  async *deletedAccounts(): AsyncGenerator<DeletedAccount> {
+    yield* await this.#session.read(deletedAccounts);
+  }
+
   async verify(command: Verify): Promise<VerifyResult> {
     checkAccount(command.account);
     return this.#session.read((sql) =>
@@ -204,7 +265,7 @@ export class SqliteStore implements LedgerStore {
       const count = await this.#leaseCommand(name, (rows, now) => {
         if (!rows) return 0;
         const count = reap(rows, step, now);
-        expireLots(rows, now);
+        updateCredits(rows, now);
         replyMeta(rows, now);
         return count;
       });
@@ -232,7 +293,7 @@ export class SqliteStore implements LedgerStore {
     checkAccount(account);
     return this.#command(account, (rows, now) => {
       if (!rows) return undefined;
-      expireLots(rows, now);
+      updateCredits(rows, now);
       replyMeta(rows, now);
       return balanceOf(rows);
     });

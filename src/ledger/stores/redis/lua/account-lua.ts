@@ -17,7 +17,7 @@ const COLLECTIONS = /* lua */ `
 -- KEYS[1] a  hash   the totals: av h g s x wo fl st q lw fw nx; pv, the version of the
 --                   account's policy, if it has one; nd, when the next of d is due, or earlier; l1, what the
 --                   first lot in burn order has left, or -1; jq jg js jx jw of the compacted lines; ver, the version
---                   of this layout
+--                   of this layout. If there are any: al, the allowances; lo, the lowest floor
 -- KEYS[2] r  hash   request id -> state amount checkpoint due mark tokens key, hashes of idempotency key and body
 --                   if it has one, =model and line; if voided also ending and provider. And
 --                   the mark is when it was admitted; then ! unless it counts in its key, @ if it counts in its account,
@@ -137,8 +137,14 @@ local function load_totals()
   return totals
 end
 
+-- Whether the account was deleted, a short while ago or not completely yet.
+local function was_deleted()
+  return redis.call('HEXISTS', TOTALS, 'gone') == 1 or redis.call('HEXISTS', TOTALS, 'del') == 1
+end
+
 -- Creates the account. One that lost its totals, but has other keys, is not re-created.
 local function create_account()
+  if redis.call('HEXISTS', TOTALS, 'gone') == 1 then redis.call('DEL', TOTALS) end
   if redis.call('EXISTS', unpack(KEYS)) > 0 then error('the account has lost its totals') end
   redis.call('HSET', TOTALS, 'ver', VERSION, 'av', '0', 'h', '0', 'g', '0', 's', '0', 'x', '0', 'wo', '0', 'fl', '0',
     'q', '0', 'lw', '0', 'fw', '0', 'nx', '9007199254740992', 'nd', '0', 'l1', '-1', 'st', 'open',
@@ -179,11 +185,16 @@ local function write_line(now, kind, id, amount, more)
     more.written_off and decimal(more.written_off) or '-', more.key or '-', more.rest or '-')
 end
 
+-- What can be spent: the balance, and what the floor allows below 0. Negative if an operator took more.
+local function spendable()
+  return totals.fl == 0 and totals.av or plus(totals.av, 0 - totals.fl)
+end
+
 -- Writes all changes. Checks the totals each time: if they don't add up, which only a bug can cause, the
 -- account is frozen as it is and nothing is repaired.
 local function reply(now, code, ...)
-  if not totals then return {code, decimal(now), '0', '0'} end
-  if plus(plus(plus(totals.av, totals.h), totals.s), totals.x) ~= totals.g then totals.st = 'frozen' end
+  if not totals then return {code, decimal(now), '0', was_deleted() and '2' or '0'} end
+  if plus(plus(plus(totals.s, totals.x), totals.h), totals.av) ~= totals.g then totals.st = 'frozen' end
   if save_lots then save_lots() end
   save_totals()
   if #saves.deleted > 0 then
@@ -224,8 +235,9 @@ local function is_present(witness)
     if seq > size(totals.q) then return false end
     local line = line_at(seq)
     if not line or string.sub(line, 3, 3 + #witness) == witness .. ' ' then return true end
-    -- The same command may have expired credits, and written that line last.
-    return string.match(line, '^x (%S+ %S+) ') == string.match(witness, '^%S+ %S+')
+    -- Any command may have expired credits or renewed an allowance, and written that line last.
+    local due = string.match(line, '^x (%S+ %S+) ') or string.match(line, '^g (%S+ %S+) allowance:')
+    return due == string.match(witness, '^%S+ %S+')
   end
   local kind, rest = string.sub(witness, 1, 1), string.sub(witness, 3)
   if kind == 'P' then return redis.call('HEXISTS', PAID, rest) == 1 end

@@ -64,7 +64,7 @@ local known = load_totals() and load_request(id)
 if check_witnesses(17) then return reply(now, 'rolled_back') end
 if known then
   if known.state ~= 'H' then return reply(now, 'done', known.state) end
-  return reply(now, 'exists', decimal(known.amount), decimal(totals.av), rates(holders_of(known), now))
+  return reply(now, 'exists', decimal(known.amount), decimal(spendable()), rates(holders_of(known), now))
 end
 if now > tonumber(ARGV[8]) then return reply(now, 'stale') end
 if request_time(id) > now + 300000 then return reply(now, 'ahead') end
@@ -73,7 +73,7 @@ if request_time(id) <= totals.lw then return reply(now, 'old') end
 if totals.st == 'frozen' and not restore then return reply(now, 'frozen') end
 
 reap(8, now)
-expire_lots(now)
+update_credits(now)
 
 local key = load_key(key_id)
 local is_new = not key
@@ -121,10 +121,10 @@ if not restore then
   end
 end
 
-local affordable = math.min(size(totals.av), left or want)
+local affordable = math.min(size(spendable()), left or want)
 local hold = math.max(0, math.min(want, affordable))
 if not restore and (hold < min or (hold == 0 and want > 0)) then
-  return reply(now, 'no_funds', decimal(totals.av), rates(holders, now))
+  return reply(now, 'no_funds', decimal(spendable()), rates(holders, now))
 end
 
 totals.av = plus(totals.av, 0 - hold)
@@ -148,7 +148,7 @@ if is_new then
 end
 local told = rates(holders, now)
 if shares then told = (told or '') .. '+' end
-return reply(now, 'ok', decimal(hold), decimal(totals.av), told)
+return reply(now, 'ok', decimal(hold), decimal(spendable()), told)
 `,
   (reply) => {
     const code = reply.text();

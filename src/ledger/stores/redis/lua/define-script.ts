@@ -72,7 +72,8 @@ export class ReplyReader {
   /** The common part of every reply to a command, after its code. */
   meta(): ReplyMeta {
     const meta = { now: this.count(), seq: this.amount() };
-    return this.text() === '1' ? { ...meta, rolledBack: true } : meta;
+    const past = this.text();
+    return past === '0' ? meta : { ...meta, ...(past === '1' ? { rolledBack: true } : { deleted: true }) };
   }
 }
 

@@ -30,13 +30,13 @@ check_witnesses(6)
 if not request then return reply(now, 'unknown') end
 if request.state ~= 'H' then return reply(now, 'closed', request.state) end
 
-expire_lots(now)
+update_credits(now)
 local code = 'ok'
 local more = tonumber(ARGV[3]) - request.amount
 if more > 0 then
   local holders = holders_of(request)
   local left = least_budget(holders, now)
-  if more > size(totals.av) or (left and more > left) then
+  if more > size(spendable()) or (left and more > left) then
     code = 'no_funds'
   else
     totals.av = plus(totals.av, 0 - more)
@@ -53,7 +53,7 @@ end
 request.checkpoint = math.min(math.max(tonumber(ARGV[5]), request.checkpoint), request.amount)
 request.due = math.max(request.due, now + tonumber(ARGV[4]))
 save_request(request)
-return reply(now, code, decimal(request.amount), decimal(totals.av))
+return reply(now, code, decimal(request.amount), decimal(spendable()))
 `,
   (reply) => {
     const code = reply.text();

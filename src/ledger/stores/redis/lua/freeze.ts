@@ -7,7 +7,7 @@ export const freeze: LuaScript<[state: 'frozen' | 'open'], boolean> = defineScri
 -- ARGV[1] state        frozen or open
 -- returns {code}
 ${READ_LUA}
-if redis.call('EXISTS', TOTALS) == 0 then return {'no_account'} end
+if redis.call('HEXISTS', TOTALS, 'av') == 0 then return {'no_account'} end
 redis.call('HSET', TOTALS, 'st', ARGV[1])
 return {'ok'}
 `,

@@ -40,7 +40,7 @@ if known == terms then
 end
 if known then return reply(now, 'conflict') end
 
-expire_lots(now)
+update_credits(now)
 if size(totals.av) + size(totals.h) + amount >= WIDE then return reply(now, 'too_big') end
 if open_lots() >= 100 then return reply(now, 'too_many_lots') end
 
@@ -49,8 +49,7 @@ totals.av = plus(totals.av, amount)
 totals.nx = math.min(totals.nx, expiry)
 write_line(now, 'g', id, amount, {})
 redis.call('HSET', PAID, id, terms)
-local member = string.format('%03d %016d %s %s', tonumber(ARGV[5]), expiry, id, ARGV[3])
-add_lot(member, amount)
+add_lot(id, tonumber(ARGV[5]), expiry, amount, amount)
 return reply(now, 'ok', decimal(totals.av))
 `,
   (reply) => {

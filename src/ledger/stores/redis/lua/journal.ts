@@ -1,6 +1,7 @@
 import type { Ending, JournalLine, SettledUsage } from '../../../contract/ledger-store.ts';
 import { READ_LUA } from './account-lua.ts';
 import { defineScript, type LuaScript } from './define-script.ts';
+import { withBlanks } from './row-fields.ts';
 
 /** Lines of a journal after a position, oldest first. */
 export const journal: LuaScript<[afterSeq: string, limit: string], JournalLine[]> = defineScript(
@@ -45,8 +46,8 @@ function flag(given: boolean | undefined): number | undefined {
   return given === undefined ? undefined : Number(given);
 }
 
-/** An adjustment's reason, in the format of its line. */
-export function adjustDetails(reason: string): string {
+/** The reason of an adjustment or refund, in the format of its line. */
+export function reasonDetails(reason: string): string {
   return JSON.stringify(reason);
 }
 
@@ -73,7 +74,7 @@ function parseLine(line: string): JournalLine {
 /** Fields of a line before its details. */
 const FIELDS = 9;
 
-const TYPES = ['g', 's', 'l', 'o', 'e', 'x', 'a'] as const;
+const TYPES = ['g', 's', 'l', 'o', 'e', 'x', 'a', 'r'] as const;
 
 type Details = [
   model: string,
@@ -105,6 +106,11 @@ function parseDetails(
   if (type === 'a') {
     const reason: string = JSON.parse(rest);
     return { reason };
+  }
+  if (type === 'r') {
+    const [, model = '', json = ''] = /^=(\S*) (.*)$/s.exec(rest) ?? [];
+    const reason: string = JSON.parse(json);
+    return { model: withBlanks(model), reason };
   }
   const details: Details = JSON.parse(rest);
   const [model, promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ...last] =

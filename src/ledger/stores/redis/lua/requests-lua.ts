@@ -86,8 +86,8 @@ end
 local function finish(request, state, amount, tokens, now, model, usage, in_parts)
   local hold = request.state == 'H' and request.amount or 0
   local already = request.state == 'X' and request.amount or 0
-  local covered = size(totals.av) + hold + already - totals.fl
-  local rest = math.max(0, math.min(amount - covered, amount))
+  local covered = hold + already + math.max(0, size(spendable()))
+  local rest = math.max(0, amount - covered)
   local written_off = in_parts and 0 or rest
   local charged = amount - rest
   local moved = charged - already
@@ -129,7 +129,7 @@ end
 -- Charges a further part of a request, as far as the balance covers it now; returns whether anything was charged.
 local function charge_more(request, amount, now)
   if not is_charged_in_part(request, amount) then return false end
-  local moved = math.min(amount - request.amount, size(totals.av) - totals.fl)
+  local moved = math.min(amount - request.amount, size(spendable()))
   if moved <= 0 then return false end
   totals.av = plus(totals.av, 0 - moved)
   totals.s = plus(totals.s, moved)
@@ -141,7 +141,7 @@ local function charge_more(request, amount, now)
   request.amount = request.amount + moved
   save_request(request)
   write_line(now, 'l', request.id, moved, {key = request.key})
-  expire_lots(now)
+  update_credits(now)
   return true
 end
 

@@ -62,6 +62,7 @@ if is_deleted then return reply(now, 'duplicate', '0', '0') end
 if not request and ARGV[6] == '0' then return reply(now, 'unknown') end
 if not request and request_time(id) <= totals.lw then return reply(now, 'old') end
 
+renew_due(now)
 local kind = 'o'
 if request then
   kind = request.state == 'H' and 's' or 'l'
@@ -105,7 +106,7 @@ write_line(now, kind, id, moved, {
   key = request.key,
   rest = ARGV[7],
 })
-expire_lots(now)
+update_credits(now)
 return reply(now, 'ok', decimal(charged), decimal(written_off), decimal(totals.av), decimal(totals.h),
   decimal(unspent_before))
 `,

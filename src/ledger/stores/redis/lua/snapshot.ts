@@ -1,4 +1,6 @@
+import { type Allowance, ALLOWANCE_PERIODS, ROLLOVERS } from '../../../contract/allowances.ts';
 import type { AccountState, Lot } from '../../../contract/ledger-store.ts';
+import { allowanceState } from '../../../engine/account-rows.ts';
 import { READ_LUA, SENTINEL } from './account-lua.ts';
 import { defineScript, type LuaScript } from './define-script.ts';
 import { accountHolders } from '../../../engine/key-states.ts';
@@ -20,7 +22,7 @@ return {redis.call('HGETALL', TOTALS), redis.call('HGETALL', REQUESTS), redis.ca
     const keys = new Map(reply.nested().pairs());
     const usage = reply.nested().pairs();
     const endUsers = reply.nested().pairs();
-    if (totals.size === 0) return undefined;
+    if (!totals.has('av')) return undefined;
     const amount = (field: string): bigint => BigInt(totals.get(field) ?? '');
     return (account) => ({
       granted: amount('g'),
@@ -30,6 +32,8 @@ return {redis.call('HGETALL', TOTALS), redis.call('HGETALL', REQUESTS), redis.ca
       expired: amount('x'),
       writtenOff: amount('wo'),
       floor: amount('fl'),
+      lowestFloor: BigInt(totals.get('lo') ?? 0),
+      allowances: allowancesIn(totals.get('al')),
       frozen: totals.get('st') === 'frozen',
       seq: amount('q'),
       lowWater: Number(totals.get('lw')),
@@ -39,6 +43,7 @@ return {redis.call('HGETALL', TOTALS), redis.call('HGETALL', REQUESTS), redis.ca
       ...accountHolders(account, keyRows(keys), endUsers.filter(isNoSentinel).map(endUserRow)),
       compacted: {
         seq: amount('jq'),
+        at: Number(totals.get('jt') ?? 0),
         granted: amount('jg'),
         spent: amount('js'),
         expired: amount('jx'),
@@ -69,10 +74,37 @@ function inBurnOrder([a]: [string, string], [b]: [string, string]): number {
 }
 
 /** @param first - what the first lot in burn order has left, if it isn't -1 */
-function lotStates(lots: readonly [string, string][], first = '-1'): Lot[] {
+export function lotStates(lots: readonly [string, string][], first = '-1'): Lot[] {
   const states = lots.filter(isNoSentinel).sort(inBurnOrder).map(lotState);
   const [lot, ...others] = states;
   return lot && first !== '-1' ? [{ ...lot, remaining: BigInt(first) }, ...others] : states;
+}
+
+/** Parses the allowances of an account. */
+export function allowancesIn(text = ''): Allowance[] {
+  return text.split(';').filter(Boolean).map(allowanceIn);
+}
+
+function allowanceIn(row: string): Allowance {
+  const [id = '', version, per, anchor, until, period, granted = '', amount = '', rollover, priority] =
+    row.split(' ');
+  const ends = Number(until);
+  return allowanceState({
+    id,
+    version: Number(version),
+    per: ALLOWANCE_PERIODS.find((each) => each === per) ?? unknownTerms(row),
+    anchor: Number(anchor),
+    until: ends <= Number.MAX_SAFE_INTEGER ? ends : Infinity,
+    period: Number(period),
+    granted: BigInt(granted),
+    amount: BigInt(amount),
+    rollover: ROLLOVERS.find((each) => each === rollover) ?? unknownTerms(row),
+    priority: Number(priority),
+  });
+}
+
+function unknownTerms(row: string): never {
+  throw new TypeError(`unknown terms of an allowance: ${JSON.stringify(row)}`);
 }
 
 function lotState([member, remaining]: [string, string]): Lot {

@@ -20,7 +20,7 @@ ${ENDS_LUA}
 local now = clock(ARGV[1])
 if not load_totals() then return reply(now, 'no_account') end
 local count = reap(tonumber(ARGV[2]), now)
-expire_lots(now)
+update_credits(now)
 local result = reply(now, 'ok', decimal(count))
 local first = redis.call('ZRANGE', DUE, '-inf', '(+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
 local last = redis.call('ZRANGE', DUE, '(+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', '0', '1', 'WITHSCORES')[2]

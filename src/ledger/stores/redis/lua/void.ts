@@ -46,7 +46,7 @@ request.ended = ' ' .. ARGV[5]
 local model = ARGV[4] ~= '-' and ARGV[4] or request.model
 local hold, _, moved = finish(request, 'V', 0, 0, now, model, usage_of(ARGV[6]))
 if moved ~= 0 then write_line(now, 'l', id, moved, {key = request.key}) end
-expire_lots(now)
+update_credits(now)
 return reply(now, 'ok', decimal(hold - moved), decimal(totals.av))
 `,
   (reply) => {

@@ -1,0 +1,11 @@
+import { ALLOWANCE_PREFIX } from './allowances.ts';
+
+const REFUND_PREFIX = 'refund:';
+
+/** Id under which the refund of a request is remembered, beside those of grants and adjustments. */
+export function refundId(requestId: string): string {
+  return `${REFUND_PREFIX}${requestId}`;
+}
+
+/** Prefixes of ids that the ledger gives: no grant or adjustment may have one. */
+export const RESERVED_PREFIXES: readonly string[] = [ALLOWANCE_PREFIX, REFUND_PREFIX];

@@ -1,0 +1,46 @@
+import { replyMeta, writeLine } from './account-rows.ts';
+import type { Refund, RefundResult } from '../contract/account-changes.ts';
+import { MAX_AMOUNT, type NanoDollars } from '../contract/money.ts';
+import { refundId } from '../contract/reserved-ids.ts';
+import { updateCredits } from './due-credits.ts';
+import { countEnded, holdersOf } from './limit-holders.ts';
+import { countMore } from './usage-counters.ts';
+import { type Transition, witnessed } from './witnesses.ts';
+
+/** Takes back a charge: from what was spent, from the usage, and from the budgets whose window still runs. */
+export const refund: Transition<Refund, RefundResult> = witnessed((account, command, now) => {
+  if (!account) return { code: 'no_account', ...replyMeta(account, now) };
+  const { requestId: id, amount, reason } = command;
+  const { totals } = account;
+  const known = account.fingerprint(refundId(id));
+  if (known === fingerprintOf(amount)) {
+    return { code: 'duplicate', available: totals.available, ...replyMeta(account, now) };
+  }
+  if (known !== undefined) return { code: 'conflict', ...replyMeta(account, now) };
+  const request = account.request(id);
+  if (request?.state === 'held' || request?.state === 'expired') {
+    return { code: 'not_settled', ...replyMeta(account, now) };
+  }
+  const charged = request?.amount ?? command.charged;
+  if (amount > charged) return { code: 'more_than_charged', charged, ...replyMeta(account, now) };
+  updateCredits(account, now);
+  if (totals.available + totals.held + amount > MAX_AMOUNT) {
+    return { code: 'too_big', ...replyMeta(account, now) };
+  }
+
+  const { key, model } = request ?? command;
+  totals.spent -= amount;
+  totals.available += amount;
+  if (request) {
+    const refunded = { released: 0n, ended: false, moved: -amount, tokens: 0 };
+    countEnded(holdersOf(account, request), request, refunded, now);
+  }
+  countMore(account, { id, key, model }, -amount);
+  account.saveFingerprint(refundId(id), fingerprintOf(amount));
+  writeLine(account, now, { type: 'r', id, amount: -amount, key, model, reason });
+  return { code: 'ok', available: totals.available, ...replyMeta(account, now) };
+});
+
+function fingerprintOf(amount: NanoDollars): string {
+  return `refund|${amount}`;
+}

@@ -1,0 +1,122 @@
+import { CreditsConflictError } from './credits-conflict.ts';
+import type { JournalLine, LedgerStore } from '../contract/ledger-store.ts';
+import { formatUsd, type NanoDollars, parseUsd } from '../contract/money.ts';
+import { requestTime } from '../contract/request-ids.ts';
+import { optionsObject } from '../../platform/options-object.ts';
+
+export interface RefundOptions {
+  /**
+   * The account of the request. Without it all accounts are searched, which takes long where there are many.
+   *
+   * @default the account that has the request
+   */
+  readonly account?: string;
+  /**
+   * USD, at most what the request was charged.
+   *
+   * @default all of it
+   */
+  readonly amount?: string;
+  /** Recorded in the journal. */
+  readonly reason: string;
+}
+
+export interface CreditsRefund {
+  readonly account: string;
+  /** What was given back. */
+  readonly amount: string;
+  /** The balance after the refund. */
+  readonly available: string;
+  /** The request was refunded before, with the same amount. */
+  readonly duplicate: boolean;
+  /** As of `CreditsChange`. */
+  readonly durable?: boolean;
+}
+
+interface Charge {
+  readonly charged: NanoDollars;
+  readonly key: string;
+  readonly model: string;
+}
+
+export async function refundRequest(
+  store: LedgerStore,
+  requestId: string,
+  options: RefundOptions,
+): Promise<CreditsRefund | undefined> {
+  const { account, amount, reason } = optionsObject(options, "{ reason }, as { reason: 'broken answer' }");
+  requestTime(requestId);
+  if (typeof reason !== 'string' || reason === '') throw new TypeError('reason must be a text, got none');
+  const wanted = amount === undefined ? undefined : parseUsd(amount, 'amount');
+  if (wanted !== undefined && wanted <= 0n) throw new TypeError(`amount must be more than 0, got ${amount}`);
+  for await (const each of account === undefined ? store.accounts() : [account]) {
+    const charge = await findCharge(store, each, requestId);
+    if (charge) return makeRefund(store, { account: each, requestId, reason, charge, wanted });
+  }
+  return undefined;
+}
+
+async function makeRefund(
+  store: LedgerStore,
+  {
+    account,
+    requestId,
+    reason,
+    charge,
+    wanted = charge.charged,
+  }: {
+    readonly account: string;
+    readonly requestId: string;
+    readonly reason: string;
+    readonly charge: Charge;
+    readonly wanted: NanoDollars | undefined;
+  },
+): Promise<CreditsRefund> {
+  if (wanted <= 0n) throw new CreditsConflictError('more_than_charged', account, requestId);
+  const result = await store.refund({ account, requestId, amount: wanted, reason, ...charge });
+  if (result.code !== 'ok' && result.code !== 'duplicate') {
+    throw new CreditsConflictError(result.code, account, requestId);
+  }
+  const { code, available, durable } = result;
+  return {
+    account,
+    amount: formatUsd(wanted),
+    available: formatUsd(available),
+    duplicate: code === 'duplicate',
+    ...(durable !== undefined && { durable }),
+  };
+}
+
+/** What a request was charged, by its record, or by the journal if that was deleted; undefined if it is unknown. */
+async function findCharge(
+  store: LedgerStore,
+  account: string,
+  requestId: string,
+): Promise<Charge | undefined> {
+  const record = await store.request(account, requestId);
+  if (record?.state === 'held' || record?.state === 'expired') {
+    throw new CreditsConflictError('not_settled', account, requestId);
+  }
+  if (record) {
+    const { amount, key, model = '' } = record;
+    return { charged: record.state === 'settled' ? amount : 0n, key, model };
+  }
+  let found: Charge | undefined;
+  for (let after = 0n; ;) {
+    const lines = await store.journal(account, after, PAGE);
+    for (const line of lines) {
+      if (line.id !== requestId || !isCharge(line)) continue;
+      const { key = found?.key ?? '', model = found?.model ?? '' } = line;
+      found = { charged: (found?.charged ?? 0n) + line.amount, key, model };
+    }
+    const last = lines.at(-1);
+    if (!last) return found;
+    after = last.seq;
+  }
+}
+
+const PAGE = 1000;
+
+function isCharge({ type }: JournalLine): boolean {
+  return type === 's' || type === 'l' || type === 'o' || type === 'e';
+}

@@ -1,0 +1,79 @@
+import type { RefundResult } from '../../../contract/account-changes.ts';
+import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
+import { ENDS_LUA } from './requests-lua.ts';
+
+/** Takes back a charge, as `refund` in refunds.ts. */
+export const refund: LuaScript<
+  [
+    clock: string,
+    requestId: string,
+    id: string,
+    amount: string,
+    charged: string,
+    key: string,
+    model: string,
+    details: string,
+    ...witnesses: string[],
+  ],
+  RefundResult
+> = defineScript(
+  /* lua */ `#!lua
+-- ARGV[1] clock        ms, or empty for Redis's own
+-- ARGV[2] request id
+-- ARGV[3] id           under which the refund is remembered
+-- ARGV[4] amount       nano-dollars
+-- ARGV[5] charged      maximum, if the request is unknown
+-- ARGV[6] key id       used if the request is unknown
+-- ARGV[7] model        without blanks, used if the request is unknown
+-- ARGV[8] reason       in JSON
+-- ARGV[9] and on       witnesses
+-- returns {code, now, seq, ...}: {available} for ok and duplicate, {charged} for more_than_charged
+${ENDS_LUA}
+local now, id, amount = clock(ARGV[1]), ARGV[2], tonumber(ARGV[4])
+if not load_totals() then return reply(now, 'no_account') end
+check_witnesses(9)
+local terms = 'refund ' .. ARGV[4]
+local known = redis.call('HGET', PAID, ARGV[3])
+if known == terms then
+  -- Written again, so that a repeated command can wait until replicas have it.
+  redis.call('HSET', PAID, ARGV[3], terms)
+  return reply(now, 'duplicate', decimal(totals.av))
+end
+if known then return reply(now, 'conflict') end
+local request = load_request(id)
+if request and (request.state == 'H' or request.state == 'X') then return reply(now, 'not_settled') end
+local charged = request and request.amount or tonumber(ARGV[5])
+if amount > charged then return reply(now, 'more_than_charged', decimal(charged)) end
+update_credits(now)
+if size(totals.av) + size(totals.h) + amount >= WIDE then return reply(now, 'too_big') end
+
+local origin = request or {id = id, key = ARGV[6], model = ARGV[7]}
+totals.s = plus(totals.s, 0 - amount)
+totals.av = plus(totals.av, amount)
+if request then
+  for _, holder in ipairs(holders_of(request)) do count_charge(holder, 0 - amount, request.at) end
+end
+count_usage(origin, origin.model, {0, 0, 0, 0, 0, 0, 0, 0 - amount, 0})
+write_line(now, 'r', id, 0 - amount, {key = origin.key, rest = '=' .. origin.model .. ' ' .. ARGV[8]})
+redis.call('HSET', PAID, ARGV[3], terms)
+return reply(now, 'ok', decimal(totals.av))
+`,
+  (reply) => {
+    const code = reply.text();
+    const meta = reply.meta();
+    switch (code) {
+      case 'ok':
+      case 'duplicate':
+        return { code, available: reply.amount(), ...meta };
+      case 'more_than_charged':
+        return { code, charged: reply.amount(), ...meta };
+      case 'conflict':
+      case 'not_settled':
+      case 'too_big':
+      case 'no_account':
+        return { code, ...meta };
+      default:
+        throw unknownCode(code);
+    }
+  },
+);

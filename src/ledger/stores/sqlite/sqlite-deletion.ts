@@ -1,0 +1,37 @@
+import type { DeletedAccount } from '../../contract/account-changes.ts';
+import { type Columns, columnsOf, integer, integerIn, numberIn, textIn, valuesOf } from './sqlite-columns.ts';
+import type { Sql } from './sqlite-schema.ts';
+
+/** Tables with rows of accounts. */
+const TABLES = ['requests', 'keys', 'end_users', 'lots', 'allowances', 'fingerprints', 'journal', 'usage'];
+
+const DELETED: Columns<DeletedAccount> = columnsOf<DeletedAccount>({
+  id: textIn('id'),
+  deletedAt: numberIn('deleted_at'),
+  granted: integerIn('granted'),
+  available: integerIn('available'),
+  spent: integerIn('spent'),
+  expired: integerIn('expired'),
+  writtenOff: integerIn('written_off'),
+});
+
+/** Deletes all rows of an account, and records its sums. */
+export function deleteRows(sql: Sql, account: bigint, deleted: DeletedAccount): void {
+  for (const table of TABLES) sql(`DELETE FROM ${table} WHERE account = ?`).run(account);
+  sql('DELETE FROM accounts WHERE id = ?').run(account);
+  sql(INSERT).run(...valuesOf(DELETED, deleted));
+}
+
+/** How many requests of an account run. */
+export function runningRequests(sql: Sql, account: bigint): number {
+  return Number(integer(sql(RUNNING).get(account) ?? {}, 'count'));
+}
+
+export function deletedAccounts(sql: Sql): DeletedAccount[] {
+  return sql(ALL).all().map(DELETED.read);
+}
+
+const RUNNING = "SELECT count(*) AS count FROM requests WHERE account = ? AND state = 'held'";
+const ALL = `SELECT ${DELETED.names.join(', ')} FROM deleted_accounts`;
+const INSERT = `
+  INSERT INTO deleted_accounts (${DELETED.names.join(', ')}) VALUES (?${', ?'.repeat(DELETED.names.length - 1)})`;
