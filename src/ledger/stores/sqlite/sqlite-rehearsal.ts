@@ -7,6 +7,7 @@ import { RequestIds } from '../../contract/request-ids.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, type SqliteAccount } from './sqlite-account.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
 import { followClock } from './sqlite-clock.ts';
+import { claim } from './sqlite-claims.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
 
 /** Not a valid account name, so no account can have it. */
@@ -101,4 +102,6 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
   accountNames(sql, '');
   announceGateway(sql, account, now, HOUR_MS);
   liveGateways(sql, now);
+  claim(sql, 'rehearsal', now, 1);
+  claim(sql, 'rehearsal', now, 0);
 }
