@@ -10,7 +10,20 @@ export {
   type RotateOptions,
 } from './keys/api-keys.ts';
 export type { CreatedSession, CreateSession, Sessions } from './keys/sessions.ts';
-export type { KeyPolicy, KeyPolicyChanges } from './keys/key-policy.ts';
+export type {
+  AccountDetails,
+  AccountPolicy,
+  AccountPolicyChanges,
+  Accounts,
+} from './keys/account-policies.ts';
+export type {
+  EndUserPolicy,
+  KeyPolicy,
+  KeyPolicyChanges,
+  PolicyBudget,
+  PolicyLimits,
+} from './keys/key-policy.ts';
+export type { BudgetCounters, LimitCounters } from './keys/limit-counters.ts';
 export { isApiKey } from './keys/key-secret.ts';
 export type { CreditHold, HoldCharge, Holds, HoldUsage, OpenHoldOptions } from './billing/holds.ts';
 export { HoldConflictError } from './billing/fixed-hold.ts';
@@ -38,12 +51,7 @@ export type {
   Settled,
   TargetStatus,
 } from './observability/hooks.ts';
-export type {
-  AccountInfo,
-  AccountPage,
-  Accounts,
-  ListAccountsOptions,
-} from './ledger/operations/accounts.ts';
+export type { AccountInfo, AccountPage, ListAccountsOptions } from './ledger/operations/accounts.ts';
 export {
   type AccountVerification,
   verifyLedger,

@@ -65,6 +65,11 @@ export function keyNotFound(account: string, key: string): NotFoundError {
   return new NotFoundError('key_not_found', `Account ${account} has no key ${key}.`);
 }
 
+/** The message doesn't show what was sent: it may be a secret. */
+export function noSuchKey(): NotFoundError {
+  return new NotFoundError('key_not_found', 'No key has this secret or id, or it was rotated since.');
+}
+
 export class AdminMethodNotAllowedError extends RouterError {
   readonly status = 405;
   readonly code = 'method_not_allowed';
@@ -88,6 +93,7 @@ export class ConflictError extends RouterError {
   readonly code:
     | 'id_already_used'
     | 'idempotency_key_reused'
+    | 'key_ambiguous'
     | 'key_revoked'
     | 'key_changing'
     | 'balance_too_low'

@@ -1,9 +1,20 @@
-/** What the router's own functions take and return, in JSON: names in snake_case, times as texts. */
+/**
+ * What the router's own functions take and return, in JSON: names in snake_case, times as texts. The names in `metadata`
+ * are its author's.
+ */
 export type InJson<Value> = {
-  readonly [Name in keyof Value as SnakeCase<Name & string>]: Value[Name] extends Date | undefined
-    ? string
-    : Value[Name];
+  readonly [Name in keyof Value as SnakeCase<Name & string>]: Name extends 'metadata'
+    ? Value[Name]
+    : MemberInJson<Value[Name]>;
 };
+
+type MemberInJson<Value> = Value extends Date
+  ? string
+  : Value extends readonly (infer Item)[]
+    ? readonly MemberInJson<Item>[]
+    : Value extends object
+      ? InJson<Value>
+      : Value;
 
 export type SnakeCase<Name extends string> = Name extends `${infer Letter}${infer Rest}`
   ? `${Letter extends Lowercase<Letter> ? Letter : `_${Lowercase<Letter>}`}${SnakeCase<Rest>}`
@@ -20,9 +31,20 @@ export function inJson<Value extends object>(
 ): InJson<Value> {
   const members = names.map((name) => {
     const member: unknown = Reflect.get(value, camelCase(name));
-    return [name, member instanceof Date ? member.toISOString() : member];
+    return [name, name === 'metadata' ? member : memberInJson(member)];
   });
   return Object.fromEntries(members.filter(([, member]) => member !== undefined));
+}
+
+function memberInJson(member: unknown): unknown {
+  if (member instanceof Date) return member.toISOString();
+  if (Array.isArray(member)) return member.map(memberInJson);
+  return typeof member === 'object' && member !== null ? inJson(member) : member;
+}
+
+/** The members of a record in JSON, by the names of the router's own functions. */
+export function fromJson(value: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [camelCase(name), member]));
 }
 
 /** `requestsPerMinute` as `requests_per_minute`. */

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { ApiKeyInfo } from '../keys/api-keys.ts';
-import { formatUsd, parseUsd } from '../ledger/contract/money.ts';
+import { policyOfTerms, termsOf } from '../keys/key-terms.ts';
 import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
-import { accountNotFound, capitalize, ConflictError, keyNotFound } from './errors.ts';
+import { accountNotFound, capitalize, ConflictError, keyNotFound, noSuchKey } from './errors.ts';
 import { accountId, keyId, object } from './schema.ts';
 import { keyIdOf, rotationIdOf } from './idempotency.ts';
 import {
@@ -16,7 +16,9 @@ import {
   type KeyAnswer,
   keyAnswer,
   keyDetailsAnswer,
+  keySearch,
   newApiKey,
+  noTerms,
   type PolicyBody,
   policyOfBody,
   rotation,
@@ -134,6 +136,72 @@ export const keyEndpoints: readonly Endpoint[] = [
       return { answer, target: id, before, after: answer, repeated: before.state === 'revoked' };
     },
   }),
+  ...[true, false].map((paused) =>
+    endpoint({
+      operation: paused ? 'pauseKey' : 'resumeKey',
+      method: 'POST',
+      path: `/accounts/{account}/keys/{id}/${paused ? 'pause' : 'resume'}`,
+      summary: paused ? 'Reject an API key until it is resumed' : 'Accept a paused API key again',
+      params: ofKey,
+      query: nothing,
+      body: noTerms,
+      bodyIsOptional: true,
+      answer: apiKey,
+      errorStatuses: [404, 409],
+      change: {
+        action: paused ? 'keys.pause' : 'keys.resume',
+        repeat: `the same answer: the key is ${paused ? 'paused' : 'not paused'}.`,
+      },
+      async run({ params: { account, id } }, router) {
+        const before = await getKeyAnswer(router, account, id);
+        const change = paused ? router.keys.pause(account, id) : router.keys.resume(account, id);
+        const changed = await withConflictErrors(change);
+        if (!changed) throw keyNotFound(account, id);
+        const answer = keyAnswer(changed);
+        return { answer, target: id, before, after: answer, repeated: isDeepStrictEqual(before, answer) };
+      },
+    }),
+  ),
+  endpoint({
+    operation: 'findKey',
+    method: 'POST',
+    path: '/keys/find',
+    summary: 'Find the API keys that have a secret or an id',
+    params: nothing,
+    query: nothing,
+    body: keySearch,
+    answer: apiKeys,
+    change: { action: 'keys.find', repeat: 'the same answer: nothing is changed.' },
+    async run({ body: { key } }, { keys }) {
+      return { answer: list((await keys.find(key)).map(keyAnswer)) };
+    },
+  }),
+  endpoint({
+    operation: 'revokeFoundKey',
+    method: 'POST',
+    path: '/keys/revoke',
+    summary: 'Revoke the only API key that has a secret or an id',
+    params: nothing,
+    query: nothing,
+    body: keySearch,
+    answer: apiKey,
+    errorStatuses: [404, 409],
+    change: { action: 'keys.revoke', repeat: 'the same answer: the key is revoked.' },
+    async run({ body: { key } }, { keys }) {
+      const [before] = await keys.find(key);
+      const revoked = await withConflictErrors(keys.revokeFound(key));
+      if (!revoked) throw noSuchKey();
+      const answer = keyAnswer(revoked);
+      const repeated = before?.state === 'revoked';
+      return {
+        answer,
+        target: revoked.id,
+        after: answer,
+        repeated,
+        ...(before && { before: keyAnswer(before) }),
+      };
+    },
+  }),
   endpoint({
     operation: 'rotateKey',
     method: 'POST',
@@ -184,13 +252,10 @@ function repeatedCreation(
   isDerived: boolean,
 ): OperationResult<CreatedKeyAnswer> {
   const { id, account } = known;
-  const policy = policyOfBody(asked);
+  // As stored: amounts are written in one form.
+  const policy = policyOfTerms({ limits: {}, ...termsOf(policyOfBody(asked)) });
   const wanted = keyAnswer({
     ...policy,
-    ...(policy.budget && {
-      budget: { ...policy.budget, amount: formatUsd(parseUsd(policy.budget.amount, 'amount')) },
-    }),
-    name: policy.name ?? '',
     id,
     account,
     state: known.state,
@@ -215,6 +280,8 @@ async function withConflictErrors<Change>(change: Promise<Change>): Promise<Chan
   return await change.catch((error: unknown) => {
     if (isConflict(error, 'key_revoked'))
       throw new ConflictError('key_revoked', `${capitalize(error.message)}.`);
+    if (isConflict(error, 'key_ambiguous'))
+      throw new ConflictError('key_ambiguous', `${capitalize(error.message)}.`, 'key');
     if (isConflict(error, 'rotation_differs')) {
       throw new ConflictError('idempotency_key_reused', `${capitalize(error.message)}. Nothing was changed.`);
     }

@@ -11,12 +11,15 @@ import {
 } from '../keys/key-policy.ts';
 import {
   BUDGET_PERIODS,
+  COUNT_LIMIT_NAMES,
+  type CountLimit,
   everyCount,
   MAX_COUNT_LIMIT,
+  MAX_END_USERS,
   MAX_NAME_LENGTH,
 } from '../ledger/contract/key-records.ts';
 import { MAX_MODEL_PATTERNS, MODEL_PATTERN } from '../options/model-patterns.ts';
-import { inJson, type InJson, snakeCase, type SnakeCase } from './in-json.ts';
+import { fromJson, inJson, type InJson, snakeCase, type SnakeCase } from './in-json.ts';
 import {
   at,
   component,
@@ -48,17 +51,46 @@ export type CreatedKeyAnswer = KeyAnswer & { readonly key?: string; readonly dup
 const MODEL_WANTED = 'a model ID of 1 to 256 characters without blanks, in which * stands for any characters';
 const MODELS_WANTED = `1 to ${MAX_MODEL_PATTERNS} model IDs, in which * stands for any characters`;
 const BUDGET_WANTED = 'an object of amount and per';
+const BUDGETS_WANTED = `${BUDGET_WANTED}, or a list of up to ${BUDGET_PERIODS.length}, each of another period`;
 const MARKUP_WANTED = 'an object of factor, fee, or both';
 
 const budget = component(
   'Budget',
-  'USD that a key may spend in each day, week (from Monday) or month, UTC, or at all.',
+  'USD that may be spent in each hour, day, week (from Monday) or month, UTC, or at all.',
   object(
     {
       amount: limit,
       per: oneOf(BUDGET_PERIODS),
     },
     BUDGET_WANTED,
+  ),
+);
+
+/** One, or several. By what it is given, so that what is wrong in one is named as such; the document has both. */
+const budgets = described(
+  BUDGETS_WANTED,
+  v.lazy((value) => {
+    if (value === undefined) return v.union([budget, budgetList], BUDGETS_WANTED);
+    return Array.isArray(value) ? budgetList : budget;
+  }),
+);
+
+const budgetList = v.pipe(
+  v.array(budget, BUDGETS_WANTED),
+  v.minLength(1, BUDGETS_WANTED),
+  v.maxLength(BUDGET_PERIODS.length, BUDGETS_WANTED),
+);
+
+const endUsers = component(
+  'EndUserLimits',
+  'Limits of each end user. max: how many have limits of their own; those that come later share one.',
+  object(
+    {
+      budget: v.exactOptional(budgets),
+      ...countsInJson(),
+      max: v.exactOptional(integer(1, MAX_END_USERS)),
+    },
+    'an object of limits',
   ),
 );
 
@@ -105,8 +137,9 @@ const SCHEMAS: {
   metadata,
   expiresAt: time,
   models: modelPatterns,
-  budget,
+  budget: budgets,
   ...everyCount(() => integer(1, MAX_COUNT_LIMIT)),
+  endUsers,
   markup,
 };
 
@@ -141,22 +174,32 @@ const told = {
   account: v.string(),
   ...members<PolicyBody>(v.exactOptional),
   name: v.string(),
-  state: v.picklist(['active', 'revoked', 'expired']),
+  state: v.picklist(['active', 'paused', 'revoked', 'expired']),
   created_at: at,
   revoked_at: v.exactOptional(at),
   overlap_until: v.exactOptional(described('when its previous secret ends, or ended', at)),
 };
 
-const toldInDetail = {
-  ...told,
+const budgetState = v.object({
+  amount: usd,
+  per: v.picklist(BUDGET_PERIODS),
+  spent: usd,
+  left: usd,
+  resets_at: v.exactOptional(at),
+});
+
+const limitCounters = {
   spent: usd,
   held: usd,
   running: described('requests that run', whole),
-  budget_left: v.exactOptional(usd),
+  budget_left: v.exactOptional(described('of several budgets, of the one that has the least left', usd)),
   budget_resets_at: v.exactOptional(at),
+  budgets: v.exactOptional(described('each budget, if there are several', v.array(budgetState))),
   requests_left: v.exactOptional(described('that fit now', whole)),
   tokens_left: v.exactOptional(described('that fit now', whole)),
 };
+
+const toldInDetail = { ...told, ...limitCounters };
 
 export const apiKey: Schema<KeyAnswer> = component(
   'ApiKey',
@@ -184,7 +227,7 @@ export const createdApiKey: Schema<CreatedKeyAnswer> = component(
 
 export const apiKeys: Schema<{ object: 'list'; data: KeyAnswer[] }> = component(
   'ApiKeys',
-  'The keys of an account, revoked ones too.',
+  'API keys, revoked ones too, without their secrets.',
   v.object({ object: v.literal('list'), data: v.array(apiKey) }),
 );
 
@@ -194,15 +237,59 @@ export const rotation: Schema<{ readonly overlap_ms?: number | undefined }> = co
   object({ overlap_ms: v.optional(integer(0, 31_622_400_000)) }),
 );
 
+function countsInJson(): {
+  readonly [Name in SnakeCase<CountLimit>]: v.ExactOptionalSchema<Schema<number>, undefined>;
+} {
+  const counts = COUNT_LIMIT_NAMES.map((name) => [
+    snakeCase(name),
+    v.exactOptional(integer(1, MAX_COUNT_LIMIT)),
+  ]);
+  return Object.fromEntries(counts);
+}
+
+const ACCOUNT_FIELDS = POLICY_FIELD_NAMES.filter((field) => field !== 'expiresAt' && field !== 'markup');
+
+function accountMembers(wrap: (schema: Schema) => Schema): Record<string, Schema> {
+  return Object.fromEntries(ACCOUNT_FIELDS.map((field) => [snakeCase(field), wrap(SCHEMAS[field])]));
+}
+
+/** The policy of an account, and how it stands. */
+export const accountPolicy: Schema<object> = component(
+  'AccountPolicy',
+  'What all keys of an account may do together. What isn’t given isn’t limited.',
+  v.object(accountMembers(v.exactOptional)),
+);
+
+export const accountPolicyChange: Schema<PolicyChange> = component(
+  'AccountPolicyChange',
+  'What is given is changed, what is null is taken away, the rest stays.',
+  object(accountMembers(v.nullish)),
+);
+
+export const accountLimits: Schema<object> = component(
+  'AccountLimits',
+  'What counts against the policy of an account, since it has had one.',
+  v.object(limitCounters),
+);
+
+export const noTerms: Schema<object> = component('NoTerms', 'An empty object, or no body.', object({}));
+
+export const keySearch: Schema<{ readonly key: string }> = component(
+  'KeySearch',
+  'A secret, sk-ccr-…, or the id of a key.',
+  object({ key: textOf(1, 200) }),
+);
+
 /** A policy, or a change of one, as the router's own functions take it. */
 export function policyOfBody(asked: PolicyBody): KeyPolicy;
 export function policyOfBody(asked: PolicyChange): KeyPolicyChanges;
 export function policyOfBody(asked: PolicyChange): KeyPolicyChanges {
-  const { expires_at: end } = asked;
+  const { expires_at: end, end_users: limits } = asked;
   const given = POLICY_FIELD_NAMES.map((field) => [field, Reflect.get(asked, snakeCase(field))]);
   return {
     ...Object.fromEntries(given.filter(([, value]) => value !== undefined)),
     ...(typeof end === 'string' && { expiresAt: new Date(end) }),
+    ...(limits && { endUsers: fromJson(limits) }),
   };
 }
 

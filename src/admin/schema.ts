@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 
 import { parseUsd } from '../ledger/contract/money.ts';
+import { ACCOUNT, ACCOUNT_WANTED, isAccount } from '../ledger/contract/account-ids.ts';
 
 /**
  * Schemas for the inputs and responses of the admin API.
@@ -103,9 +104,13 @@ export function listInQuery<const Value extends string>(values: readonly Value[]
   return described(wanted, schema);
 }
 
-export const accountId: Schema<string> = matching(
-  '1 to 64 characters A-Z a-z 0-9 _ -',
-  /^[A-Za-z0-9_-]{1,64}$/,
+export const accountId: Schema<string> = described(
+  ACCOUNT_WANTED,
+  v.pipe(
+    v.string(ACCOUNT_WANTED),
+    v.regex(ACCOUNT, ACCOUNT_WANTED),
+    v.check((value) => isAccount(value), ACCOUNT_WANTED),
+  ),
 );
 export const keyId: Schema<string> = matching('1 to 64 characters A-Z a-z 0-9 _ -', /^[A-Za-z0-9_-]{1,64}$/);
 /** The id of a grant or adjustment. */

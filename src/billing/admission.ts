@@ -1,6 +1,5 @@
 import type { ChatRequest } from '../http/chat-request.ts';
 import type { OutputLimitEdit } from '../http/splice-request.ts';
-import type { KeyLimits } from '../ledger/contract/key-records.ts';
 import { larger, type NanoDollars } from '../ledger/contract/money.ts';
 import {
   affordableOutputTokens,
@@ -156,10 +155,9 @@ function outputTokensFor(money: NanoDollars, quote: Quote, holdMode: HoldMode): 
 }
 
 /** What a refused request asked for, for its client's error. */
-export function needOf(quote: Quote, holdMode: HoldMode, limits: KeyLimits | undefined): Need {
+export function needOf(quote: Quote, holdMode: HoldMode): Need {
   return {
     required: minimumHold(quote, holdMode),
     affordableTokens: (available) => outputTokensFor(available, quote, holdMode),
-    limits,
   };
 }

@@ -22,6 +22,7 @@ import type { KeyRates } from '../ledger/contract/key-records.ts';
 
 /** Of a target: more than there are. */
 const MAX_TIERS_REPORTED = 8;
+const MAX_ACCOUNTS_REPORTED = 10_000;
 
 export interface BillingServiceOptions extends HoldKeeperOptions {
   /** What is learned of tokens. @default nothing at first */
@@ -39,6 +40,8 @@ export interface AdmitRequest {
   /** Its answer is to be an event stream. */
   readonly stream: boolean;
   readonly idempotencyKey: IdempotencyKey | undefined;
+  /** Whom it is for. */
+  readonly endUser: string | undefined;
   /** When it arrived, by `performance.now()`. */
   readonly startedAt: number;
 }
@@ -65,6 +68,8 @@ export class BillingService implements HoldServices {
   readonly #calibrations: PerTarget<EstimateCalibration>;
   /** Service tiers without a price that were reported. */
   readonly #toldTiers = new PerTarget(() => new Set<string>());
+  /** Accounts that have as many end users as they may. */
+  readonly #toldEndUsers = new Set<string>();
   /** Holds of nothing, of accounts that there are not. */
   readonly #freeHolds = new WeakSet<Hold>();
 
@@ -88,7 +93,7 @@ export class BillingService implements HoldServices {
   }
 
   #termsOf(request: AdmitRequest): AdmitTerms {
-    const { requestId, caller, model, quote, idempotencyKey } = request;
+    const { requestId, caller, model, quote, idempotencyKey, endUser } = request;
     return {
       account: caller.account,
       key: caller.key,
@@ -99,6 +104,8 @@ export class BillingService implements HoldServices {
       tokens: quote.tokens,
       externalKey: caller.externalKey,
       keyVersion: caller.keyVersion,
+      accountVersion: caller.accountVersion,
+      endUser,
       ...(idempotencyKey && { idempotencyKey }),
     };
   }
@@ -123,8 +130,9 @@ export class BillingService implements HoldServices {
       return { rates, hold };
     }
     if (result.code !== 'ok' && result.code !== 'exists') {
-      return { rates, refusal: refusalOf(result, needOf(quote, holdMode, caller.limits)) };
+      return { rates, refusal: refusalOf(result, needOf(quote, holdMode)) };
     }
+    if (result.code === 'ok' && result.sharesEndUser) this.#tellOfEndUsers(caller.account);
     const limit = this.#grows(request) ? undefined : outputLimit(result.hold, quote, holdMode);
     const hold = this.#holdFor(request, limit, result.hold);
     this.keeper.renewal.add(hold);
@@ -132,9 +140,10 @@ export class BillingService implements HoldServices {
   }
 
   #holdFor(request: AdmitRequest, limit: number | undefined, amount: NanoDollars): Hold {
-    const { requestId, caller, quote, stream, startedAt, idempotencyKey } = request;
+    const { requestId, caller, quote, stream, startedAt, idempotencyKey, endUser } = request;
     const grows = this.#grows(request);
-    const terms = { requestId, caller, quote, outputLimit: limit, grows, stream, startedAt, idempotencyKey };
+    const kept = { requestId, caller, quote, stream, startedAt, idempotencyKey, endUser };
+    const terms = { ...kept, outputLimit: limit, grows };
     return new Hold(this, terms, amount);
   }
 
@@ -191,7 +200,7 @@ export class BillingService implements HoldServices {
   }
 
   #settle(hold: Hold, outcome: Outcome, consumption: Charge, usage: SettledUsage): Answer<void> {
-    const { requestId, caller, idempotencyKey } = hold.terms;
+    const { requestId, caller, idempotencyKey, endUser } = hold.terms;
     const settled = this.store.settle({
       account: caller.account,
       requestId,
@@ -200,6 +209,7 @@ export class BillingService implements HoldServices {
       model: outcome.target.modelId,
       usage,
       force: true,
+      ...(endUser !== undefined && { endUser }),
       ...(idempotencyKey && { idempotencyKey }),
     });
     return andThen(settled, (result) => {
@@ -227,6 +237,13 @@ export class BillingService implements HoldServices {
       ),
       terms.requestId,
     );
+  }
+
+  /** Once of each account: some of its end users share their limits from now on. */
+  #tellOfEndUsers(account: string): void {
+    if (this.#toldEndUsers.has(account) || this.#toldEndUsers.size === MAX_ACCOUNTS_REPORTED) return;
+    this.#toldEndUsers.add(account);
+    this.keeper.tell({ type: 'end_users_full', account });
   }
 
   #release(hold: Hold, outcome: Outcome): Answer<void> {

@@ -20,6 +20,8 @@ export interface HoldTerms {
   readonly stream: boolean;
   /** What its client calls it. */
   readonly idempotencyKey: IdempotencyKey | undefined;
+  /** Whom the request is for. */
+  readonly endUser: string | undefined;
   /** When the request arrived, by `performance.now()`. */
   readonly startedAt: number;
 }

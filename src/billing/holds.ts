@@ -148,9 +148,7 @@ async function openHold(first: HoldRequest, services: HoldsServices): Promise<Cr
     } else if (result.code === 'no_key') {
       request = { ...request, caller: { ...request.caller, externalKey: true } };
     } else {
-      const { account, key } = request.caller;
-      const state = await fromStore(() => holds.keeper.store.keyState(account, key));
-      throw refusalOf(result, { required: amount, affordableTokens: () => 0, limits: state?.limits });
+      throw refusalOf(result, { required: amount, affordableTokens: () => 0 });
     }
   }
   throw new CreditStoreUnavailableError();

@@ -6,7 +6,7 @@ import {
 import { AuthenticationError, BudgetExceededError, RateLimitError } from '../errors/key-errors.ts';
 import { IdempotencyKeyReusedError, RepeatedRequestError } from '../errors/request-errors.ts';
 import { InternalError, type RouterError } from '../errors/router-error.ts';
-import type { KeyLimits } from '../ledger/contract/key-records.ts';
+import type { ExceededLimit } from '../ledger/contract/key-records.ts';
 import type { AdmitResult } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { windowEnd } from '../ledger/engine/key-limits.ts';
@@ -17,14 +17,10 @@ export interface Need {
   readonly required: NanoDollars;
   /** The output tokens that an amount covers; 0 for what isn't counted in tokens. */
   readonly affordableTokens: (available: NanoDollars) => number;
-  readonly limits: KeyLimits | undefined;
 }
 
 /** The client's error when the ledger does not admit its request. */
-export function refusalOf(
-  result: AdmitResult,
-  { required, affordableTokens, limits = {} }: Need,
-): RouterError {
+export function refusalOf(result: AdmitResult, { required, affordableTokens }: Need): RouterError {
   const insufficient = (available: NanoDollars): RouterError =>
     new InsufficientCreditsError(formatUsd(required), formatUsd(available), affordableTokens(available));
   switch (result.code) {
@@ -33,11 +29,13 @@ export function refusalOf(
     case 'no_account':
       return insufficient(0n);
     case 'budget':
-      return overBudget(result.left, required, limits, result.now);
+      return overBudget(result, required, result.now);
     case 'no_key':
       return new AuthenticationError('invalid_api_key');
     case 'revoked':
       return new AuthenticationError('revoked_api_key');
+    case 'paused':
+      return new AuthenticationError('paused_api_key');
     case 'expired':
       return new AuthenticationError('expired_api_key');
     case 'frozen':
@@ -49,19 +47,11 @@ export function refusalOf(
     case 'key_reused':
       return new IdempotencyKeyReusedError(result.requestId);
     case 'concurrency':
-      return new RateLimitError('too_many_concurrent_requests', 1000, limits.concurrentRequests ?? 0);
+      return new RateLimitError('too_many_concurrent_requests', { ...result, retryAfterMs: 1000 });
     case 'requests_per_minute':
-      return new RateLimitError(
-        'requests_per_minute_exceeded',
-        result.retryAfterMs,
-        result.rates?.requests?.limit ?? 0,
-      );
+      return new RateLimitError('requests_per_minute_exceeded', result);
     case 'tokens_per_minute':
-      return new RateLimitError(
-        'tokens_per_minute_exceeded',
-        result.retryAfterMs,
-        result.rates?.tokens?.limit ?? 0,
-      );
+      return new RateLimitError('tokens_per_minute_exceeded', result);
     case 'stale':
     case 'old':
     case 'ahead':
@@ -71,13 +61,15 @@ export function refusalOf(
   }
 }
 
-function overBudget(left: NanoDollars, required: NanoDollars, limits: KeyLimits, now: number): RouterError {
-  const { amount = 0n, per = 'lifetime' } = limits.budget ?? {};
-  const resetsAt = windowEnd(limits, now);
+function overBudget(
+  { limitedBy, left, budget: { amount, per } }: Extract<ExceededLimit, { code: 'budget' }>,
+  required: NanoDollars,
+  now: number,
+): RouterError {
   const budget = {
     amount: formatUsd(amount),
     per,
-    ...(resetsAt !== undefined && { resetsAt: new Date(resetsAt) }),
+    ...(per !== 'lifetime' && { resetsAt: new Date(windowEnd(per, now)) }),
   };
-  return new BudgetExceededError(budget, formatUsd(left), formatUsd(required));
+  return new BudgetExceededError(limitedBy, budget, formatUsd(left), formatUsd(required));
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-import { accountsCommand } from './commands/accounts.ts';
+import { accountsCommand, getAccountCommand, updateAccountCommand } from './commands/accounts.ts';
 import { parseArguments, requireArguments } from './commands/arguments.ts';
 import { checkCommand } from './commands/check.ts';
 import {
@@ -24,6 +24,8 @@ import {
   findKeyCommand,
   getKeyCommand,
   listKeysCommand,
+  pauseKeyCommand,
+  resumeKeyCommand,
   revokeKeyCommand,
   rotateKeyCommand,
   updateKeyCommand,
@@ -46,6 +48,8 @@ const COMMANDS: readonly Command[] = [
   serveCommand,
   checkCommand,
   completionCommand(() => COMMANDS),
+  getAccountCommand,
+  updateAccountCommand,
   accountsCommand,
   createKeyCommand,
   listKeysCommand,
@@ -53,6 +57,8 @@ const COMMANDS: readonly Command[] = [
   findKeyCommand,
   updateKeyCommand,
   rotateKeyCommand,
+  pauseKeyCommand,
+  resumeKeyCommand,
   revokeKeyCommand,
   balanceCommand,
   grantCommand,
@@ -111,7 +117,8 @@ async function runCommand(args: readonly string[]): Promise<number> {
   }
   if (word === 'help') return runCommand([...args.slice(1), '--help']);
   const family = COMMANDS.filter(({ name }) => name.startsWith(`${word} `));
-  if (family.length > 0 && ['--help', '-h'].includes(args[1] ?? '')) {
+  const isCommand = COMMANDS.some(({ name }) => name === word);
+  if (family.length > 0 && !isCommand && ['--help', '-h'].includes(args[1] ?? '')) {
     console.log(familyHelp(word, family));
     return OK;
   }

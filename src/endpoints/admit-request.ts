@@ -32,6 +32,8 @@ export interface AdmissionRequest {
   readonly read: ReadRequest;
   readonly modelRequest: ModelRequest;
   readonly idempotencyKey: IdempotencyKey | undefined;
+  /** Whom the request is for, beside what its caller says. */
+  readonly endUser: string | undefined;
   /** Arrival time, from `performance.now()`. */
   readonly startedAt: number;
 }
@@ -58,7 +60,8 @@ export function planFor(
   try {
     return planRequest(caller, modelRequest, services);
   } catch (error) {
-    if (!(error instanceof ModelNotAllowedError) || caller.externalKey) throw error;
+    const isFinal = caller.externalKey && !caller.accountVersion;
+    if (!(error instanceof ModelNotAllowedError) || isFinal) throw error;
   }
   const refreshed = services.authenticator.refresh(headers, caller);
   return refreshed.then((current) => planRequest(current, modelRequest, services));
@@ -76,10 +79,20 @@ export function admitRequest(
 ): Answer<AdmittedRequest> {
   if (changes === MAX_KEY_CHANGES) throw new CreditStoreUnavailableError();
   const { exchange, read, modelRequest, idempotencyKey, startedAt } = request;
+  const endUser = plan.caller.endUser ?? request.endUser;
   const { caller, model, quote, targets, byokKey } = plan;
   const { stream } = read.request;
   return andThen(ruledMembers(read.body, targets), (members) => {
-    const terms = { requestId: exchange.id, caller, model, quote, stream, idempotencyKey, startedAt };
+    const terms = {
+      requestId: exchange.id,
+      caller,
+      model,
+      quote,
+      stream,
+      idempotencyKey,
+      endUser,
+      startedAt,
+    };
     return andThen(services.billing.admit(terms), ({ rates, hold, refusal }) => {
       if (rates) exchange.rateLimitHeaders = rateLimitHeaders(rates);
       if (hold) return { caller, model, quote, targets, byokKey, read, members, hold };

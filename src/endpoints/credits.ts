@@ -32,11 +32,12 @@ export async function sendCredits(
 /** A page learns what its session may spend, and nothing of the account. */
 async function sessionBody({ account, key, limits }: CreateKey, store: LedgerStore): Promise<object> {
   const [balance, state] = await Promise.all([store.balance(account), store.keyState(account, key)]);
-  const most = limits?.budget?.amount ?? 0n;
-  const { spent, held, budgetLeft = most } = state ?? { spent: 0n, held: 0n };
+  const most = limits?.budgets?.[0]?.amount ?? 0n;
+  const { spent, held } = state ?? { spent: 0n, held: 0n };
+  const left = state?.budgets[0]?.left ?? most;
   const available = balance?.available ?? 0n;
   return {
-    balance: formatUsd(available < budgetLeft ? available : budgetLeft),
+    balance: formatUsd(available < left ? available : left),
     total_used: formatUsd(spent),
     held: formatUsd(held),
     currency: 'USD',
@@ -46,31 +47,15 @@ async function sessionBody({ account, key, limits }: CreateKey, store: LedgerSto
 }
 
 /** The key's budget and limits, if it has any, and what is left of them. */
-function keyBody({
-  key,
-  name,
-  limits,
-  spent,
-  budgetLeft,
-  budgetResetsAt,
-  running,
-  rates,
-  expiresAt,
-}: KeyStatus) {
-  const { budget, concurrentRequests } = limits;
+function keyBody({ key, name, limits, budgets, running, rates, expiresAt }: KeyStatus) {
+  const { concurrentRequests } = limits;
+  const bodies = budgets.map(budgetBody);
   return {
     id: key,
     name,
     expires_at: isoTime(expiresAt),
-    budget: budget
-      ? {
-          amount: formatUsd(budget.amount),
-          per: budget.per,
-          spent: formatUsd(spent),
-          left: formatUsd(budgetLeft ?? 0n),
-          resets_at: isoTime(budgetResetsAt),
-        }
-      : null,
+    budget: bodies[0] ?? null,
+    ...(bodies.length > 1 && { budgets: bodies }),
     limits: {
       requests_per_minute: rateBody(rates?.requests),
       tokens_per_minute: rateBody(rates?.tokens),
@@ -79,6 +64,16 @@ function keyBody({
           ? null
           : { limit: concurrentRequests, remaining: Math.max(0, concurrentRequests - running) },
     },
+  };
+}
+
+function budgetBody({ amount, per, spent, left, resetsAt }: KeyStatus['budgets'][number]) {
+  return {
+    amount: formatUsd(amount),
+    per,
+    spent: formatUsd(spent),
+    left: formatUsd(left),
+    resets_at: isoTime(resetsAt),
   };
 }
 

@@ -220,7 +220,8 @@ async function admit(
   { authenticator, holds, catalog }: MeteredServices,
 ): Promise<FixedHold> {
   let caller = first;
-  if (!mayUse(caller, model, catalog) && !caller.externalKey) {
+  const isFinal = caller.externalKey && !caller.accountVersion;
+  if (!mayUse(caller, model, catalog) && !isFinal) {
     // Another process may have allowed the model since its key was looked up.
     caller = await authenticator.refresh(exchange.headers, caller);
   }
@@ -233,8 +234,7 @@ async function admit(
     if (result.rates) exchange.rateLimitHeaders = rateLimitHeaders(result.rates);
     if (hold) return hold;
     if (result.code !== 'changed') {
-      const { limits } = caller;
-      const refusal = refusalOf(result, { required: price, affordableTokens: () => 0, limits });
+      const refusal = refusalOf(result, { required: price, affordableTokens: () => 0 });
       // The key cache must not serve a key that the ledger rejected.
       if (refusal instanceof AuthenticationError) authenticator.invalidate(caller.account, caller.key);
       throw refusal;

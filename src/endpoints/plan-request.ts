@@ -69,6 +69,9 @@ export function planRequest(
 
 function assertAllowed(allowed: ModelPatterns, ids: readonly string[], catalog: Catalog): void {
   for (const id of ids) {
-    if (!isAllowed(allowed, id, catalog)) throw new ModelNotAllowedError(id, allowed.patterns);
+    if (isAllowed(allowed, id, catalog)) continue;
+    const { within } = allowed;
+    const isOfAccount = within !== undefined && !isAllowed(within, id, catalog);
+    throw new ModelNotAllowedError(id, isOfAccount ? within.patterns : allowed.patterns);
   }
 }

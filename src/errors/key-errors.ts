@@ -1,9 +1,14 @@
 import { type ErrorBody, retryAfter, RouterError } from './router-error.ts';
 
-/** The key is missing, unknown, revoked or expired. */
+/** The key is missing, unknown, revoked, paused or expired. */
 export class AuthenticationError extends RouterError {
   readonly status = 401;
-  readonly code: 'missing_api_key' | 'invalid_api_key' | 'revoked_api_key' | 'expired_api_key';
+  readonly code:
+    | 'missing_api_key'
+    | 'invalid_api_key'
+    | 'revoked_api_key'
+    | 'paused_api_key'
+    | 'expired_api_key';
   readonly type = 'authentication_error';
 
   constructor(code: AuthenticationError['code']) {
@@ -12,6 +17,7 @@ export class AuthenticationError extends RouterError {
         missing_api_key: 'No API key was given. Send it as "Authorization: Bearer <key>".',
         invalid_api_key: 'The API key is unknown. Check that it is complete and belongs to this base URL.',
         revoked_api_key: 'The API key was revoked.',
+        paused_api_key: 'The API key is paused. Ask its operator to resume it.',
         expired_api_key: 'The API key has expired. Ask its operator to issue or extend one.',
       }[code],
     );
@@ -53,7 +59,16 @@ export class AuthenticationUnavailableError extends RouterError {
   }
 }
 
-/** A rate limit of the key is reached. */
+/** Whose limit refused a request. */
+export type LimitedBy = 'key' | 'account' | 'end_user';
+
+const OWNERS: Readonly<Record<LimitedBy, string>> = {
+  key: "This key's",
+  account: "This account's",
+  end_user: "This end user's",
+};
+
+/** A rate limit of the key, of its account or of its end user is reached. */
 export class RateLimitError extends RouterError {
   readonly status = 429;
   readonly code:
@@ -65,16 +80,26 @@ export class RateLimitError extends RouterError {
   readonly retryAfterMs: number;
   /** Requests or tokens per minute, or concurrent requests. */
   readonly limit: number;
+  readonly limitedBy: LimitedBy;
 
-  constructor(code: RateLimitError['code'], retryAfterMs: number, limit: number) {
+  constructor(
+    code: RateLimitError['code'],
+    {
+      retryAfterMs,
+      limit,
+      limitedBy,
+    }: { readonly retryAfterMs: number; readonly limit: number; readonly limitedBy: LimitedBy },
+  ) {
+    const whose = OWNERS[limitedBy];
     super(
       {
-        requests_per_minute_exceeded: `This key's limit of ${limit} requests per minute is reached; retry in ${retryAfterMs} ms.`,
-        tokens_per_minute_exceeded: `This key's limit of ${limit} tokens per minute is reached; retry in ${retryAfterMs} ms.`,
-        too_many_concurrent_requests: `This key's limit of ${limit} concurrent requests is reached; wait for one to end.`,
+        requests_per_minute_exceeded: `${whose} limit of ${limit} requests per minute is reached; retry in ${retryAfterMs} ms.`,
+        tokens_per_minute_exceeded: `${whose} limit of ${limit} tokens per minute is reached; retry in ${retryAfterMs} ms.`,
+        too_many_concurrent_requests: `${whose} limit of ${limit} concurrent requests is reached; wait for one to end.`,
       }[code],
     );
     this.code = code;
+    this.limitedBy = limitedBy;
     this.retryAfterMs = retryAfterMs;
     this.limit = limit;
   }
@@ -82,41 +107,48 @@ export class RateLimitError extends RouterError {
   override get headers(): Readonly<Record<string, string>> {
     return retryAfter(this.retryAfterMs);
   }
+
+  override toJSON(): ErrorBody {
+    const { message, type, param, code, limitedBy: limited_by, limit } = this;
+    return { error: { message, type, param, code, limited_by, limit } };
+  }
 }
 
-/** The key's budget doesn't cover the request. Amounts are decimal strings in USD. */
+/** A budget of the key, of its account or of its end user doesn't cover the request. Amounts are decimal strings in USD. */
 export class BudgetExceededError extends RouterError {
   readonly status = 402;
   readonly code = 'budget_exceeded';
   readonly type = 'insufficient_quota';
+  readonly limitedBy: LimitedBy;
   readonly budget: ExceededBudget;
   /** The remaining budget. */
   readonly left: string;
   readonly required: string;
 
-  constructor(budget: ExceededBudget, left: string, required: string) {
+  constructor(limitedBy: LimitedBy, budget: ExceededBudget, left: string, required: string) {
     const { amount, per, resetsAt } = budget;
     const span = per === 'lifetime' ? 'its lifetime' : `the ${per}`;
     const again = resetsAt ? `; it resets at ${resetsAt.toISOString()}` : '';
     super(
-      `This key's budget of $${amount} for ${span} has $${left} left, but this request requires $${required}${again}.`,
+      `${OWNERS[limitedBy]} budget of $${amount} for ${span} has $${left} left, but this request requires $${required}${again}.`,
     );
+    this.limitedBy = limitedBy;
     this.budget = budget;
     this.left = left;
     this.required = required;
   }
 
   override toJSON(): ErrorBody {
-    const { message, type, param, code, left, required } = this;
+    const { message, type, param, code, limitedBy: limited_by, left, required } = this;
     const { amount, per, resetsAt } = this.budget;
     const budget = { amount, per, ...(resetsAt && { resets_at: resetsAt.toISOString() }) };
-    return { error: { message, type, param, code, required, left, budget } };
+    return { error: { message, type, param, code, limited_by, required, left, budget } };
   }
 }
 
 export interface ExceededBudget {
   readonly amount: string;
-  readonly per: 'day' | 'week' | 'month' | 'lifetime';
+  readonly per: 'hour' | 'day' | 'week' | 'month' | 'lifetime';
   /** Undefined if it never resets. */
   readonly resetsAt?: Date;
 }

@@ -1,5 +1,6 @@
 import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { ClientRoutingFields } from '../options/resolve-options.ts';
+import { MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
 import type { PromptSize } from '../metering/estimate.ts';
 import { type JsonListener, JsonScanner, MAX_DEPTH } from '../json/scanner.ts';
 import { type JsonKind, type JsonToken, MAX_TEXT_LENGTH, tokenText } from '../json/token.ts';
@@ -30,6 +31,8 @@ export interface ChatRequest {
   readonly maxCompletionTokens: number | undefined;
   /** The client's `service_tier`; undefined if missing or null. */
   readonly serviceTier: string | undefined;
+  /** The client's `safety_identifier`, else its `user`, if they are read; undefined if missing, null or empty. */
+  readonly endUser?: string;
   /** Requests cache writes that are kept for an hour. */
   readonly hourWrites: boolean;
   readonly size: PromptSize;
@@ -52,9 +55,9 @@ export class ChatRequestScanner {
   readonly #reader: RequestReader;
   readonly #json: JsonScanner<MemberPosition>;
 
-  /** @param routing - fields by which this client may choose among models and providers */
-  constructor(routing: ClientRoutingFields = NO_ROUTING) {
-    this.#reader = new RequestReader(routing);
+  /** @param fields - what is read beside the fields that are read of each request */
+  constructor(fields: OptionalFields = {}) {
+    this.#reader = new RequestReader(fields);
     this.#json = new JsonScanner<MemberPosition>('body', this.#reader);
   }
 
@@ -86,10 +89,18 @@ export class ChatRequestScanner {
  *
  * @throws {InvalidRequestError} if it is not a chat completion request
  */
-export async function scanWhole(body: Buffer, routing?: ClientRoutingFields): Promise<ChatRequest> {
-  const scanner = new ChatRequestScanner(routing);
+export async function scanWhole(body: Buffer, fields?: OptionalFields): Promise<ChatRequest> {
+  const scanner = new ChatRequestScanner(fields);
   await scanner.writeInTurns(body);
   return scanner.end();
+}
+
+/** Fields that are read if the options of the router say so. */
+export interface OptionalFields {
+  /** By which this client may choose among models and providers. */
+  readonly clientRouting?: ClientRoutingFields;
+  /** Read whom the request is for, if there are settings. */
+  readonly endUsers?: object | undefined;
 }
 
 /** The part of the request that directly contains a value. */
@@ -116,6 +127,7 @@ type FieldRole =
   | 'interpreted'
   | 'rejected'
   | 'billed'
+  | 'end_user'
   | 'routing'
   | 'tools'
   | 'tool_choice'
@@ -142,6 +154,8 @@ const FIELDS = new KeyMatcher<FieldRole>({
   response_format: 'schema',
   google: 'google',
   prediction: 'prediction',
+  user: 'end_user',
+  safety_identifier: 'end_user',
   extra_body: 'extra_body',
   ...Object.fromEntries(SETTINGS_FIELDS.map((name) => [name, 'extra_body' as const])),
   ...Object.fromEntries(Object.keys(BILLED_FIELDS).map((name) => [name, 'billed' as const])),
@@ -163,11 +177,13 @@ class RequestReader implements JsonListener<MemberPosition> {
   #hasNoOptions = true;
   #predictedBytes = 0;
   readonly #routing: ClientRoutingFields;
+  readonly #readsEndUser: boolean;
   #key: Span = { start: 0, end: 0 };
   readonly #routingFields: RoutingField[] = [];
 
-  constructor(routing: ClientRoutingFields) {
-    this.#routing = routing;
+  constructor({ clientRouting = NO_ROUTING, endUsers }: OptionalFields) {
+    this.#routing = clientRouting;
+    this.#readsEndUser = endUsers !== undefined;
   }
 
   key(within: MemberPosition, token: JsonToken): void {
@@ -278,6 +294,7 @@ class RequestReader implements JsonListener<MemberPosition> {
         'a positive integer',
       ),
       serviceTier: this.#serviceTier(),
+      ...this.#endUser(),
       hourWrites: this.#prompt.hourWrites,
       size: this.#prompt.size,
       predictedBytes: this.#predictedBytes,
@@ -317,6 +334,7 @@ class RequestReader implements JsonListener<MemberPosition> {
     const match = table.find(token);
     this.#name = match?.name;
     this.#role = match?.role;
+    if (match?.role === 'end_user') this.#role = this.#readsEndUser ? 'interpreted' : undefined;
     if (match?.role === 'rejected' && this.#routing.has(match.name)) this.#role = 'routing';
     if (match === undefined || (this.#role !== 'interpreted' && this.#role !== 'routing')) return;
     const { name } = match;
@@ -411,6 +429,18 @@ class RequestReader implements JsonListener<MemberPosition> {
     const value = this.#optional('service_tier', ['string'], 'a string');
     if (value && value.text === undefined) throw invalidType('service_tier', 'the name of a service tier');
     return value?.text;
+  }
+
+  #endUser(): { readonly endUser?: string } {
+    const values = ['safety_identifier', 'user'].map((name) => {
+      const value = this.#optional(name, ['string'], 'a string');
+      const isTooLong = value && (value.text === undefined || value.text.length > MAX_END_USER_LENGTH);
+      if (isTooLong)
+        throw invalidType(name, `a string of at most ${MAX_END_USER_LENGTH} characters, or null`);
+      return value?.text;
+    });
+    const endUser = values.find((text) => text !== undefined && text !== '');
+    return endUser === undefined ? {} : { endUser: endUser.toWellFormed() };
   }
 
   #member(name: string): MemberSpan | undefined {

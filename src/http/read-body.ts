@@ -10,15 +10,12 @@ import {
   RequestBuffersFullError,
 } from '../errors/request-errors.ts';
 import { asError } from '../platform/as-error.ts';
-import { type ChatRequest, ChatRequestScanner, scanWhole } from './chat-request.ts';
-import type { ClientRoutingFields } from '../options/resolve-options.ts';
+import { type ChatRequest, ChatRequestScanner, type OptionalFields, scanWhole } from './chat-request.ts';
 import type { Exchange, RequestBody } from './exchange.ts';
 import { concatChunks, byteLength, ChunkCollector, type BodyChunks } from './body-chunks.ts';
 import { MAX_PART_BYTES, Turns, readBuffered } from './turns.ts';
 
-export interface BodyLimits extends SizeLimits {
-  readonly clientRouting: ClientRoutingFields;
-}
+export interface BodyLimits extends SizeLimits, OptionalFields {}
 
 export interface SizeLimits {
   readonly maxBodyBytes: number;
@@ -59,12 +56,12 @@ export function readChatRequest(
 }
 
 /** Scans a small body at once, a large one in several turns of the event loop. */
-function scanBuffer(bytes: Buffer, { clientRouting }: BodyLimits): Answer<ReadRequest> {
+function scanBuffer(bytes: Buffer, limits: BodyLimits): Answer<ReadRequest> {
   const body = [bytes];
   if (bytes.length > MAX_PART_BYTES) {
-    return scanWhole(bytes, clientRouting).then((request) => ({ body, request }));
+    return scanWhole(bytes, limits).then((request) => ({ body, request }));
   }
-  const scanner = new ChatRequestScanner(clientRouting);
+  const scanner = new ChatRequestScanner(limits);
   scanner.write(bytes);
   return { body, request: scanner.end() };
 }
@@ -76,7 +73,7 @@ async function scanStream(
   limits: BodyLimits,
   buffer: Pick<BodyBuffer, 'hold'>,
 ): Promise<ReadRequest> {
-  const scanner = new ChatRequestScanner(limits.clientRouting);
+  const scanner = new ChatRequestScanner(limits);
   const body = await collect(stream, limits, { scanner, buffer });
   checkComplete(byteLength(body), headers['content-length']);
   return { body, request: scanner.end() };

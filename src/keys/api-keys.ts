@@ -1,7 +1,8 @@
 import type { KeyRecord, KeyStatus, RotateKeyResult } from '../ledger/contract/key-records.ts';
+import { ACCOUNT_WANTED, isAccount } from '../ledger/contract/account-ids.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
-import { formatUsd } from '../ledger/contract/money.ts';
 import type { KeyPolicy, KeyPolicyChanges } from './key-policy.ts';
+import { type LimitCounters, limitCounters } from './limit-counters.ts';
 import { hashApiKey, newApiKey, newKeyId } from './key-secret.ts';
 import { policyError, policyOfTerms, type Rotation, rotationOf, termsOf, withChanges } from './key-terms.ts';
 import { MAX_OVERLAP_MS } from '../ledger/engine/validate-commands.ts';
@@ -42,11 +43,30 @@ export interface ApiKeys {
    */
   rotate(account: string, id: string, options?: RotateOptions): Promise<CreatedApiKey | undefined>;
   /**
+   * Refuses the key until it is resumed; running requests continue and are charged. Undefined if there is no such key.
+   *
+   * @throws {ApiKeyConflictError} if it is revoked
+   */
+  pause(account: string, id: string): Promise<ApiKeyInfo | undefined>;
+  /** Accepts a paused key again. As `pause`. */
+  resume(account: string, id: string): Promise<ApiKeyInfo | undefined>;
+  /**
+   * The keys that a secret or an id belongs to, without their secrets, at most 100. A secret is found at once; for an id,
+   * which several accounts may have, all accounts are read.
+   */
+  find(secretOrId: string): Promise<readonly ApiKeyInfo[]>;
+  /**
    * Revokes a key permanently, from now on.
    *
    * @returns whether there is such a key
    */
   revoke(account: string, id: string): Promise<boolean>;
+  /**
+   * Revokes the only key that has this secret or id, such as one that has leaked; undefined if there is none.
+   *
+   * @throws {ApiKeyConflictError} if several accounts have a key with this id
+   */
+  revokeFound(secretOrId: string): Promise<ApiKeyInfo | undefined>;
   /**
    * Removes the cached result of your own `authenticate` for an API key, in this process: the next request calls it again.
    *
@@ -56,10 +76,10 @@ export interface ApiKeys {
 }
 
 export interface CreateApiKey extends KeyPolicy {
-  /** Account that pays: 1 to 64 characters of `A-Z a-z 0-9 _ -`. */
+  /** Account that pays: 1 to 128 visible ASCII characters other than quotes, braces and backslashes: `ann@example.com`. */
   readonly account: string;
   /**
-   * The key's id in its account, of the same characters; makes a repeated creation detectable.
+   * The key's id in its account, 1 to 64 characters of `A-Z a-z 0-9 _ -`; makes a repeated creation detectable.
    *
    * @default ten random characters
    */
@@ -89,28 +109,15 @@ export interface ApiKeyInfo extends KeyPolicy {
   readonly id: string;
   readonly account: string;
   readonly name: string;
-  readonly state: 'active' | 'revoked' | 'expired';
+  readonly state: 'active' | 'paused' | 'revoked' | 'expired';
   readonly createdAt: Date;
   readonly revokedAt?: Date;
   /** When its previous secret expires or expired. */
   readonly overlapUntil?: Date;
 }
 
-/** A key with its current counters; amounts are decimal strings in USD. */
-export interface ApiKeyDetails extends ApiKeyInfo {
-  /** Charged in the budget's current day, week or month; without a budget, in total. */
-  readonly spent: string;
-  /** Reserved by its running requests. */
-  readonly held: string;
-  /** Number of running requests. */
-  readonly running: number;
-  /** Budget available to new requests. */
-  readonly budgetLeft?: string;
-  /** When the budget resets. */
-  readonly budgetResetsAt?: Date;
-  readonly requestsLeft?: number;
-  readonly tokensLeft?: number;
-}
+/** A key with its current counters. */
+export interface ApiKeyDetails extends ApiKeyInfo, LimitCounters {}
 
 export interface CreatedApiKey extends ApiKeyInfo {
   /** The secret, `sk-ccr-…`: it is not stored, and can't be shown again. */
@@ -120,7 +127,13 @@ export interface CreatedApiKey extends ApiKeyInfo {
 /** The key can't be created or changed; `code` is stable and names the reason. */
 export class ApiKeyConflictError extends Error {
   override readonly name = 'ApiKeyConflictError';
-  readonly code: 'key_exists' | 'key_revoked' | 'key_changing' | 'already_rotated' | 'rotation_differs';
+  readonly code:
+    | 'key_exists'
+    | 'key_ambiguous'
+    | 'key_revoked'
+    | 'key_changing'
+    | 'already_rotated'
+    | 'rotation_differs';
 
   constructor(code: ApiKeyConflictError['code'], account: string, id: string) {
     super(`key ${id} of account ${account} ${CONFLICT_MESSAGES[code]}`);
@@ -130,6 +143,7 @@ export class ApiKeyConflictError extends Error {
 
 const CONFLICT_MESSAGES: Record<ApiKeyConflictError['code'], string> = {
   key_exists: 'exists already; its secret can not be shown again, but the key can be rotated',
+  key_ambiguous: 'is not the only one with this id; name the account',
   key_revoked: 'is revoked permanently; create another key',
   key_changing: 'was modified concurrently; retry',
   already_rotated:
@@ -148,6 +162,12 @@ const MAX_ATTEMPTS = 10;
 
 /** @param now - the store's clock, in ms since the epoch */
 export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => number = Date.now): ApiKeys {
+  async function revoke(account: string, id: string): Promise<boolean> {
+    const found = await store.revokeKey(account, id);
+    cache.invalidate(account, id);
+    return found;
+  }
+
   return {
     create: (key) => createKey(store, key, now()),
     async list(account) {
@@ -156,14 +176,24 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
     },
     async get(account, id) {
       const status = await store.keyState(account, id);
-      return status && { ...toKeyInfo(status, status.now), ...keyCounters(status) };
+      return status && { ...toKeyInfo(status, status.now), ...limitCounters(status) };
     },
     update: (account, id, changes) => updateKey({ store, cache, account, id }, changes),
     rotate: (account, id, options) => rotateKey({ store, cache, account, id }, options),
-    async revoke(account, id) {
-      const found = await store.revokeKey(account, id);
-      cache.invalidate(account, id);
-      return found;
+    pause: (account, id) => pauseKey({ store, cache, account, id }, true),
+    resume: (account, id) => pauseKey({ store, cache, account, id }, false),
+    async find(secretOrId) {
+      const at = now();
+      return (await findKeys(store, secretOrId)).map((record) => toKeyInfo(record, at));
+    },
+    revoke,
+    async revokeFound(secretOrId) {
+      const [found, another] = await findKeys(store, secretOrId);
+      if (!found) return undefined;
+      if (another) throw new ApiKeyConflictError('key_ambiguous', found.account, found.key);
+      await revoke(found.account, found.key);
+      const revoked = await store.keyState(found.account, found.key);
+      return revoked && toKeyInfo(revoked, revoked.now);
     },
     forget(apiKey) {
       cache.forget(apiKey);
@@ -174,7 +204,7 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
 async function createKey(store: LedgerStore, options: CreateApiKey, now: number): Promise<CreatedApiKey> {
   const given = optionsObject(options, "{ account }, as { account: 'acme' }");
   const { account, id = newKeyId(), recreate, ...policy } = given;
-  checkId('account', account);
+  if (!isAccount(account)) throw policyError('account', ACCOUNT_WANTED, account);
   checkId('id', id);
   const terms = termsOf(withChanges(policy, {}));
   const { expiresAt } = terms;
@@ -214,9 +244,52 @@ async function updateKey(
       key: reference.id,
       version: status.version,
       ...termsOf(withChanges(policyOfTerms(status), changes), carriedRotation(status)),
+      ...pausedTerm(status),
     }),
   );
   return changed?.info;
+}
+
+async function pauseKey(reference: KeyReference, paused: boolean): Promise<ApiKeyInfo | undefined> {
+  const { store, account, id } = reference;
+  const changed = await changeKey(reference, (status) => {
+    if (status.state === 'revoked') throw new ApiKeyConflictError('key_revoked', account, id);
+    const terms = termsOf(policyOfTerms(status), carriedRotation(status));
+    const { version } = status;
+    return store.updateKey({ account, key: id, version, ...terms, ...(paused && { paused }) });
+  });
+  return changed?.info;
+}
+
+/** A changed key stays paused. */
+function pausedTerm({ state }: KeyRecord): { readonly paused?: true } {
+  return state === 'paused' ? { paused: true } : {};
+}
+
+/** Keys that are found by an id, at most. */
+const MAX_FOUND = 100;
+/** Accounts that are read concurrently. */
+const AT_ONCE = 20;
+
+async function findKeys(store: LedgerStore, secretOrId: string): Promise<readonly KeyRecord[]> {
+  if (typeof secretOrId !== 'string') throw policyError('secretOrId', 'a string', typeof secretOrId);
+  const found = await store.findKey(hashApiKey(secretOrId));
+  if (found) return [found];
+  if (!isKeyId(secretOrId)) return [];
+  const keys: KeyRecord[] = [];
+  let accounts: string[] = [];
+  const readSome = async (): Promise<void> => {
+    const states = await Promise.all(accounts.map((account) => store.keyState(account, secretOrId)));
+    keys.push(...states.filter((state) => state !== undefined));
+    accounts = [];
+  };
+  for await (const account of store.accounts()) {
+    accounts.push(account);
+    if (accounts.length === AT_ONCE) await readSome();
+    if (keys.length >= MAX_FOUND) return keys.slice(0, MAX_FOUND);
+  }
+  await readSome();
+  return keys;
 }
 
 async function rotateKey(
@@ -250,6 +323,7 @@ async function rotateKey(
       key: id,
       version,
       ...termsOf(policyOfTerms(status), rotation),
+      ...pausedTerm(status),
     });
     return noted.code === 'ok' ? rotateFrom(noted.version) : noted;
   });
@@ -281,8 +355,12 @@ function carriedRotation(record: KeyRecord): Rotation | undefined {
   return { ...rotation, version: record.version + 1 };
 }
 
+function isKeyId(id: unknown): boolean {
+  return typeof id === 'string' && /^[\w-]{1,64}$/.test(id);
+}
+
 function checkId(field: string, id: string): void {
-  if (typeof id === 'string' && /^[\w-]{1,64}$/.test(id)) return;
+  if (isKeyId(id)) return;
   throw policyError(field, '1 to 64 characters A-Z a-z 0-9 _ -', id);
 }
 
@@ -293,28 +371,9 @@ function toKeyInfo(record: KeyRecord, now: number): ApiKeyInfo {
     id,
     account,
     ...policyOfTerms(record),
-    state: record.state === 'active' && isExpired ? 'expired' : record.state,
+    state: record.state !== 'revoked' && isExpired ? 'expired' : record.state,
     createdAt: new Date(createdAt),
     ...(revokedAt !== undefined && { revokedAt: new Date(revokedAt) }),
     ...(overlapUntil !== undefined && { overlapUntil: new Date(overlapUntil) }),
-  };
-}
-
-function keyCounters({
-  spent,
-  held,
-  running,
-  budgetLeft,
-  budgetResetsAt,
-  rates,
-}: KeyStatus): Omit<ApiKeyDetails, keyof ApiKeyInfo> {
-  return {
-    spent: formatUsd(spent),
-    held: formatUsd(held),
-    running,
-    ...(budgetLeft !== undefined && { budgetLeft: formatUsd(budgetLeft) }),
-    ...(budgetResetsAt !== undefined && { budgetResetsAt: new Date(budgetResetsAt) }),
-    ...(rates?.requests && { requestsLeft: rates.requests.remaining }),
-    ...(rates?.tokens && { tokensLeft: rates.tokens.remaining }),
   };
 }

@@ -6,10 +6,10 @@ import { type Answer, answerOf } from '../async/answer.ts';
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import { AuthenticationError, AuthenticationUnavailableError } from '../errors/key-errors.ts';
 import { RouterError } from '../errors/router-error.ts';
-import type { FoundKey } from '../ledger/contract/key-records.ts';
+import { ACCOUNT_POLICY, type FoundKey } from '../ledger/contract/key-records.ts';
 import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import type { Authenticate, AuthenticateRequest } from '../options/authenticate-options.ts';
-import { ModelPatterns } from '../options/model-patterns.ts';
+import { bothPatterns, ModelPatterns } from '../options/model-patterns.ts';
 import { hostCaller, loggableFailure } from './host-caller.ts';
 import { keptPolicy } from './key-terms.ts';
 import { hashApiKey, isApiKey } from './key-secret.ts';
@@ -39,6 +39,8 @@ export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #callers: LRUCache<string, Caller, KeyLookup>;
   readonly #rejected: LRUCache<string, AuthenticationError>;
+  /** Policies of the accounts that your `authenticate` names. */
+  readonly #policies: LRUCache<string, AccountPolicy>;
   /** Results for which your `authenticate` read the headers, so they are valid for that one request only. */
   readonly #headerDependent = new WeakSet<Caller | Error>();
   /** Counts invalidations, and remembers the latest for each key: a look-up that began before it is discarded. */
@@ -58,6 +60,7 @@ export class Authenticator {
         return caller;
       },
     });
+    this.#policies = new LRUCache({ max: MAX_CALLERS, ttl: options.keyCacheMs });
     this.#rejected = new LRUCache({ max: MAX_REJECTED, ttl: Math.min(options.keyCacheMs, REJECTED_TTL_MS) });
   }
 
@@ -70,7 +73,9 @@ export class Authenticator {
     return answerOf(() => {
       const apiKey = bearerKey(headers.authorization);
       const { sessions, now } = this.#options;
-      if (sessions && isSession(apiKey)) return callerOfSession(apiKey, headers.origin, sessions, now());
+      if (sessions && isSession(apiKey)) {
+        return this.limited(callerOfSession(apiKey, headers.origin, sessions, now()));
+      }
       const hash = this.#cacheKeyOf(apiKey, headers);
       const known = this.#callers.get(hash);
       if (known) {
@@ -111,18 +116,40 @@ export class Authenticator {
     return await this.#find(hash, lookup);
   }
 
-  /** Looks a key up again after the ledger reported a newer version of it. */
+  /** Looks a key up again after the ledger reported a newer version of it, or of its account's policy. */
   async refresh(headers: IncomingHttpHeaders, stale: Caller): Promise<Caller> {
     const hash = this.#cacheKeyOf(bearerKey(headers.authorization), headers);
     if (this.#callers.peek(hash) === stale) this.#callers.delete(hash);
+    this.#policies.delete(stale.account);
     return this.authenticate(headers);
   }
 
   /** Removes an API key of the ledger from the cache, by its id. */
   invalidate(account: string, key: string): void {
     this.#invalidated.set(keySubject(account, key), ++this.#generation);
+    const isPolicy = key === ACCOUNT_POLICY;
+    if (isPolicy) this.#policies.delete(account);
     for (const [hash, caller] of this.#callers.entries()) {
-      if (caller.account === account && caller.key === key) this.#callers.delete(hash);
+      if (caller.account === account && (isPolicy || caller.key === key)) this.#callers.delete(hash);
+    }
+  }
+
+  /** The caller as limited by the policy of its account, too. */
+  async limited(caller: Caller): Promise<Caller> {
+    const policy = this.#policies.get(caller.account) ?? (await this.#readPolicy(caller.account));
+    return withPolicy(caller, policy);
+  }
+
+  /** Without an answer of the store, the admission finds out whether there is a policy. */
+  async #readPolicy(account: string): Promise<AccountPolicy> {
+    try {
+      const { version = 0, policy } = (await this.#options.store.keyState(account, ACCOUNT_POLICY)) ?? {};
+      const found = { version, models: modelsOf(policy) };
+      this.#policies.set(account, found);
+      return found;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) throw error;
+      return { version: 0, models: undefined };
     }
   }
 
@@ -162,9 +189,11 @@ export class Authenticator {
         ? this.#callHook(this.#options.authenticate, lookup)
         : this.#findInStore(hash));
       const subject = found instanceof AuthenticationError ? '' : keySubject(found.account, found.key);
-      const invalidated =
-        this.#invalidated.get(hashApiKey(lookup.apiKey)) ?? this.#invalidated.get(subject) ?? 0;
-      if (invalidated > began) continue;
+      const policy = found instanceof AuthenticationError ? '' : keySubject(found.account, ACCOUNT_POLICY);
+      const generations = [hashApiKey(lookup.apiKey), subject, policy].map(
+        (each) => this.#invalidated.get(each) ?? 0,
+      );
+      if (Math.max(...generations) > began) continue;
       if (!(found instanceof AuthenticationError)) return found;
       if (!lookup.readsHeaders) this.#rejected.set(hash, found);
       throw found;
@@ -177,7 +206,8 @@ export class Authenticator {
     const request = this.#options.cacheKey ? { headers } : trackHeaderAccess(lookup);
     let answer: Caller | Error;
     try {
-      answer = hostCaller(await authenticate(apiKey, request)) ?? new AuthenticationError('invalid_api_key');
+      const caller = hostCaller(await authenticate(apiKey, request));
+      answer = caller ? await this.limited(caller) : new AuthenticationError('invalid_api_key');
     } catch (thrown) {
       answer =
         thrown instanceof RouterError
@@ -199,21 +229,40 @@ export class Authenticator {
     }
     if (!record) return new AuthenticationError('invalid_api_key');
     if (record.state === 'revoked') return new AuthenticationError('revoked_api_key');
+    if (record.state === 'paused') return new AuthenticationError('paused_api_key');
     const { expiresAt = Infinity, hashUntil = Infinity } = record;
     if (this.#options.now() >= expiresAt) return new AuthenticationError('expired_api_key');
     const until = Math.min(expiresAt, hashUntil);
-    const { models, markup } = keptPolicy(record.policy);
-    return {
+    const { markup } = keptPolicy(record.policy);
+    const models = modelsOf(record.policy);
+    const caller = {
       account: record.account,
       key: record.key,
       externalKey: false,
       keyVersion: record.version,
-      limits: record.limits,
       ...(until < Infinity && { until }),
-      ...(models && { models: new ModelPatterns(models) }),
+      ...(models && { models }),
       ...(markup && { markup }),
     };
+    const { version = 0, policy } = record.accountPolicy ?? {};
+    return withPolicy(caller, { version, models: modelsOf(policy) });
   }
+}
+
+/** The part of an account's policy that a process judges. */
+interface AccountPolicy {
+  readonly version: number;
+  readonly models: ModelPatterns | undefined;
+}
+
+function withPolicy(caller: Caller, { version, models }: AccountPolicy): Caller {
+  const both = bothPatterns(caller.models, models);
+  return { ...caller, accountVersion: version, ...(both && { models: both }) };
+}
+
+function modelsOf(policy: string | undefined): ModelPatterns | undefined {
+  const { models } = keptPolicy(policy);
+  return models && new ModelPatterns(models);
 }
 
 function keySubject(account: string, key: string): string {

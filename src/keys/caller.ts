@@ -1,4 +1,4 @@
-import type { CreateKey, KeyLimits } from '../ledger/contract/key-records.ts';
+import type { CreateKey } from '../ledger/contract/key-records.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 
@@ -11,9 +11,12 @@ export interface Caller {
   readonly externalKey: boolean;
   /** For keys in the ledger: the version of the key record, for optimistic locking. */
   readonly keyVersion?: number;
+  /** The version of its account's policy, 0 without one; undefined where that was not looked up. */
+  readonly accountVersion?: number;
+  /** Whom its requests are for, as your `authenticate` said. */
+  readonly endUser?: string;
   /** Store time, in ms, at which the secret or the key expires and must be looked up again. */
   readonly until?: number;
-  readonly limits?: KeyLimits;
   /** The only models that it may use; undefined for all. */
   readonly models?: ModelPatterns;
   /** Added to the prices of its requests. */

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { checkAccount, checkKey } from '../ledger/engine/validate-commands.ts';
+import { MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
+import { checkAccount, checkKey, commandError, isEndUser } from '../ledger/engine/validate-commands.ts';
 import { parseMarkup } from '../metering/markup.ts';
 import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import { parseModelPatterns } from '../options/model-patterns.ts';
@@ -10,6 +11,7 @@ import { asError } from '../platform/as-error.ts';
 const CALLER_MEMBERS: Record<keyof AuthenticatedCaller, true> = {
   account: true,
   key: true,
+  user: true,
   models: true,
   markup: true,
   upstreamKeys: true,
@@ -31,14 +33,18 @@ export function hostCaller(answer: unknown): Caller | undefined {
     const known = Object.keys(CALLER_MEMBERS).join(', ');
     throw new TypeError(`authenticate returned ${JSON.stringify(unknown)}; it takes ${known}`);
   }
-  const { account, key = 'external', models, markup, upstreamKeys } = answer;
+  const { account, key = 'external', user, models, markup, upstreamKeys } = answer;
   checkAccount(account);
   checkKey(key);
+  if (user !== undefined && !isEndUser(user)) {
+    throw commandError('user of authenticate', `a text of 1 to ${MAX_END_USER_LENGTH} characters`, user);
+  }
   if (markup !== undefined) parseMarkup(markup, 'markup of authenticate');
   return {
     account,
     key,
     externalKey: true,
+    ...(user !== undefined && { endUser: user }),
     ...(models !== undefined && { models: parseModelPatterns(models, 'models of authenticate') }),
     ...(markup !== undefined && { markup: { ...markup } }),
     ...(upstreamKeys !== undefined && { upstreamKeys: new ByokKeys(upstreamKeys) }),

@@ -1,8 +1,35 @@
 import type { BudgetPeriod } from '../ledger/contract/key-records.ts';
 import type { Markup } from '../metering/markup.ts';
 
+/** USD, as a decimal string, that may be spent in each hour, day, week (from Monday) or month, UTC, or at all. */
+export interface PolicyBudget {
+  readonly amount: string;
+  readonly per: BudgetPeriod;
+}
+
+/** What isn't given isn't limited. */
+export interface PolicyLimits {
+  /** One budget, or several, of different periods: each holds. */
+  readonly budget?: PolicyBudget | readonly PolicyBudget[];
+  readonly requestsPerMinute?: number;
+  /** Prompt and completion, as used: while a request runs, as estimated. */
+  readonly tokensPerMinute?: number;
+  readonly concurrentRequests?: number;
+}
+
+/** Limits of each end user: see the option `dimensions`. */
+export interface EndUserPolicy extends PolicyLimits {
+  /**
+   * How many end users have limits of their own, from 1 to 100,000. Those that come later share one: all together may do
+   * what one may.
+   *
+   * @default 10000
+   */
+  readonly max?: number;
+}
+
 /** What a key may do and what is noted of it; what isn't given isn't limited. */
-export interface KeyPolicy {
+export interface KeyPolicy extends PolicyLimits {
   /** For those who read a list of keys; at most 200 characters. */
   readonly name?: string;
   /** Notes of the host's: at most 16, of names up to 64 and values up to 512 characters. */
@@ -11,12 +38,8 @@ export interface KeyPolicy {
   readonly expiresAt?: Date;
   /** IDs of the only models that it may use, in which `*` stands for any characters: `openai/*`. */
   readonly models?: readonly string[];
-  /** USD, as a decimal string, that it may spend in each day, week (from Monday) or month, UTC, or at all. */
-  readonly budget?: { readonly amount: string; readonly per: BudgetPeriod };
-  readonly requestsPerMinute?: number;
-  /** Prompt and completion, as used: while a request runs, as estimated. */
-  readonly tokensPerMinute?: number;
-  readonly concurrentRequests?: number;
+  /** Limits of each end user of the key, in place of those of its account. */
+  readonly endUsers?: EndUserPolicy;
   /** Added to the prices that it pays. */
   readonly markup?: Markup;
 }
@@ -46,9 +69,9 @@ export const POLICY_FIELDS: { readonly [Field in PolicyFieldName]: PolicyField<F
     option: [
       'budget',
       'USD/PERIOD',
-      'maximum spend per period, e.g. 5.00/month; day, week, month or lifetime',
+      'maximum spend per period, e.g. 5.00/month or 1.00/hour,20.00/month; hour, day, week, month or lifetime',
     ],
-    print: ({ amount, per }) => `$${amount}/${per}`,
+    print: budgetText,
   },
   models: {
     option: ['models', 'PATTERNS', 'allowed models, e.g. openai/*,acme/fast'],
@@ -65,6 +88,14 @@ export const POLICY_FIELDS: { readonly [Field in PolicyFieldName]: PolicyField<F
   concurrentRequests: {
     option: ['concurrent-requests', 'N', 'maximum concurrent requests'],
     print: (limit) => `${limit} at a time`,
+  },
+  endUsers: {
+    option: [
+      'end-users',
+      'LIMITS',
+      'limits of each end user, e.g. budget=1.00/day,requests-per-minute=10,max=500',
+    ],
+    print: (limits) => `each end user ${limitsText(limits)}`,
   },
   markup: {
     option: ['markup', 'FACTOR', 'factor on its prices, e.g. 1.2'],
@@ -85,6 +116,26 @@ export const POLICY_FIELD_NAMES: readonly PolicyFieldName[] =
 
 export function isPolicyField(name: string): name is PolicyFieldName {
   return Object.hasOwn(POLICY_FIELDS, name);
+}
+
+/** The budgets of a policy as a list. */
+export function budgetsOf({ budget = [] }: PolicyLimits): readonly PolicyBudget[] {
+  return isList(budget) ? budget : [budget];
+}
+
+function isList(budget: NonNullable<PolicyLimits['budget']>): budget is readonly PolicyBudget[] {
+  return Array.isArray(budget);
+}
+
+function budgetText(budget: NonNullable<PolicyLimits['budget']>): string {
+  return budgetsOf({ budget })
+    .map(({ amount, per }) => `$${amount}/${per}`)
+    .join(' · ');
+}
+
+function limitsText({ max, ...limits }: EndUserPolicy): string {
+  const text = policyText(limits) || 'no limits';
+  return max === undefined ? `(${text})` : `(${text} · at most ${max} of them)`;
 }
 
 /** A policy on a line; empty where it limits nothing. */

@@ -1,20 +1,28 @@
 import {
   type KeyRecord,
   type KeyTerms,
+  type Budget,
+  BUDGET_PERIODS,
+  COUNT_LIMIT_NAMES,
   countLimits,
+  type EndUserLimits,
   type KeyLimits,
 } from '../ledger/contract/key-records.ts';
 import { formatUsd, parseUsd } from '../ledger/contract/money.ts';
-import { checkLimits, checkName } from '../ledger/engine/validate-commands.ts';
+import { checkEndUserLimits, checkLimits, checkName } from '../ledger/engine/validate-commands.ts';
 import { parseMarkup } from '../metering/markup.ts';
 import { parseModelPatterns } from '../options/model-patterns.ts';
 import {
+  budgetsOf,
+  type EndUserPolicy,
   isPolicyField,
   type KeyPolicy,
   type KeyPolicyChanges,
   MAX_METADATA,
   METADATA_WANTED,
   POLICY_FIELD_NAMES,
+  type PolicyBudget,
+  type PolicyLimits,
 } from './key-policy.ts';
 
 /** The last rotation that was given an id, which is kept beside the policy so that its repetition is found. */
@@ -38,12 +46,9 @@ export function termsOf(policy: KeyPolicy, rotation?: Rotation): KeyTerms {
       );
     }
   }
-  const { name = '', expiresAt, budget } = policy;
+  const { name = '', expiresAt, endUsers } = policy;
   checkName(name);
-  const limits: KeyLimits = {
-    ...(budget !== undefined && { budget: budgetOf(budget) }),
-    ...countLimits((limit) => policy[limit]),
-  };
+  const limits = limitsOf(policy, '');
   checkLimits(limits, '');
   if (expiresAt !== undefined && !(expiresAt instanceof Date && expiresAt.getTime() >= 0)) {
     throw policyError('expiresAt', 'a Date', expiresAt);
@@ -52,6 +57,7 @@ export function termsOf(policy: KeyPolicy, rotation?: Rotation): KeyTerms {
   return {
     name,
     limits,
+    ...(endUsers !== undefined && { endUsers: endUserLimitsOf(endUsers) }),
     ...(expiresAt && { expiresAt: expiresAt.getTime() }),
     ...(text !== undefined && { policy: text }),
   };
@@ -61,15 +67,17 @@ export function termsOf(policy: KeyPolicy, rotation?: Rotation): KeyTerms {
 export function policyOfTerms({
   name,
   limits,
+  endUsers,
   expiresAt,
   policy,
-}: KeyRecord): KeyPolicy & { readonly name: string } {
-  const { budget, ...counts } = limits;
+}: Pick<KeyRecord, 'name' | 'limits' | 'endUsers' | 'expiresAt' | 'policy'>): KeyPolicy & {
+  readonly name: string;
+} {
   return {
     name,
     ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt) }),
-    ...(budget && { budget: { amount: formatUsd(budget.amount), per: budget.per } }),
-    ...counts,
+    ...policyOfLimits(limits),
+    ...(endUsers && { endUsers: policyOfLimits(endUsers) }),
     ...keptPolicy(policy),
   };
 }
@@ -100,12 +108,48 @@ export function withChanges(policy: KeyPolicy, changes: KeyPolicyChanges): KeyPo
 /** The ledger keeps 8,192: the rest is for a rotation. */
 const MAX_POLICY_LENGTH = 8000;
 
-function budgetOf(budget: NonNullable<KeyPolicy['budget']>): NonNullable<KeyLimits['budget']> {
+/** @param where - what the limits are members of, for messages: `endUsers.` */
+function limitsOf(limits: PolicyLimits, where: string): KeyLimits {
+  const budgets = budgetsOf(limits).map((budget, n, { length }) =>
+    budgetOf(budget, `${where}budget${length > 1 ? `[${n}]` : ''}`),
+  );
+  const periods = budgets.map(({ per }) => per);
+  const twice = periods.find((per, n) => periods.indexOf(per) !== n);
+  if (twice) throw policyError(`${where}budget`, 'at most one for each period', `two of a ${twice}`);
+  return { ...(budgets.length > 0 && { budgets }), ...countLimits((limit) => limits[limit]) };
+}
+
+function budgetOf(budget: PolicyBudget, name: string): Budget {
   const isBudget = isRecord(budget) && Object.keys(budget).every((key) => key === 'amount' || key === 'per');
-  if (!isBudget) throw policyError('budget', '{ amount, per }', budget);
-  const amount = parseUsd(budget.amount, 'budget.amount');
-  if (amount < 0n) throw policyError('budget.amount', 'USD, 0 or more', budget.amount);
+  if (!isBudget) throw policyError(name, '{ amount, per }', budget);
+  const amount = parseUsd(budget.amount, `${name}.amount`);
+  if (amount < 0n) throw policyError(`${name}.amount`, 'USD, 0 or more', budget.amount);
+  if (!BUDGET_PERIODS.includes(budget.per)) {
+    throw policyError(`${name}.per`, BUDGET_PERIODS.map((per) => JSON.stringify(per)).join(', '), budget.per);
+  }
   return { amount, per: budget.per };
+}
+
+const END_USER_FIELDS: readonly string[] = ['budget', ...COUNT_LIMIT_NAMES, 'max'];
+
+function endUserLimitsOf(policy: EndUserPolicy): EndUserLimits {
+  if (!isRecord(policy)) throw policyError('endUsers', 'an object of limits', policy);
+  const unknown = Object.keys(policy).find((field) => !END_USER_FIELDS.includes(field));
+  if (unknown !== undefined) {
+    throw new TypeError(
+      `${JSON.stringify(unknown)} is no limit of endUsers; it takes ${END_USER_FIELDS.join(', ')}`,
+    );
+  }
+  const { max } = policy;
+  const limits = { ...limitsOf(policy, 'endUsers.'), ...(max !== undefined && { max }) };
+  checkEndUserLimits(limits, 'endUsers.');
+  return limits;
+}
+
+function policyOfLimits({ budgets = [], ...limits }: EndUserLimits): EndUserPolicy {
+  const all = budgets.map(({ amount, per }) => ({ amount: formatUsd(amount), per }));
+  const [first, ...more] = all;
+  return { ...(first && { budget: more.length > 0 ? all : first }), ...limits };
 }
 
 function keptText(

@@ -13,14 +13,16 @@ export interface AuthenticateRequest {
 }
 
 export interface AuthenticatedCaller {
-  /** The account that pays: 1 to 64 of `A-Z a-z 0-9 _ -`. */
+  /** The account that pays: 1 to 128 visible ASCII characters other than quotes, braces and backslashes. */
   readonly account: string;
   /**
-   * A label for this key in journals and counters: 1 to 64 of the same characters.
+   * A label for this key in journals and counters: 1 to 64 of `A-Z a-z 0-9 _ -`.
    *
    * @default 'external'
    */
   readonly key?: string;
+  /** Whom the request is for, within the account: 1 to 128 characters. See the option `dimensions`. */
+  readonly user?: string;
   /** Restricts the caller to these model IDs; `*` matches any characters: `openai/*`. */
   readonly models?: readonly string[];
   /** A further markup on the prices for this caller. */

@@ -3,17 +3,28 @@ export class ModelPatterns {
   readonly patterns: readonly string[];
   /** Equal patterns have equal names. */
   readonly name: string;
+  /** What an ID must match too. */
+  readonly within: ModelPatterns | undefined;
   readonly #parts: readonly (readonly string[])[];
 
-  constructor(patterns: readonly string[]) {
+  constructor(patterns: readonly string[], within?: ModelPatterns) {
     this.patterns = [...new Set(patterns)].sort();
-    this.name = this.patterns.join(' ');
+    this.within = within;
+    this.name = this.patterns.join(' ') + (within ? ` & ${within.name}` : '');
     this.#parts = this.patterns.map((pattern) => pattern.split('*'));
   }
 
   allows(id: string): boolean {
-    return this.#parts.some((parts) => matches(id, parts));
+    return this.#parts.some((parts) => matches(id, parts)) && (this.within?.allows(id) ?? true);
   }
+}
+
+/** What both allow; undefined if neither limits anything. */
+export function bothPatterns(
+  one: ModelPatterns | undefined,
+  other: ModelPatterns | undefined,
+): ModelPatterns | undefined {
+  return one && other ? new ModelPatterns(one.patterns, other) : (one ?? other);
 }
 
 /** @param option - path of the option, for the message */

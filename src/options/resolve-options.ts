@@ -13,6 +13,7 @@ import type {
   RetryOptions,
   HealthCheckOptions,
   ClientRoutingOptions,
+  DimensionOptions,
   HoldMode,
 } from './router-options.ts';
 import { suggestion, keyTypoError } from '../platform/did-you-mean.ts';
@@ -32,6 +33,12 @@ export interface Cors {
   /** As browsers send them: scheme, host and port. */
   readonly origins: ReadonlySet<string> | 'any';
   readonly maxAgeSeconds: number;
+}
+
+/** Where the end user of a request is read from, beside its body. */
+export interface EndUserSettings {
+  /** In lower case. */
+  readonly header: string | undefined;
 }
 
 /** The scalar options with their defaults filled in. */
@@ -61,6 +68,7 @@ export interface Settings {
   readonly usageRetentionDays: number;
   readonly cors: Cors | undefined;
   readonly clientRouting: ClientRoutingFields;
+  readonly endUsers: EndUserSettings | undefined;
   readonly waitUntil: ((work: Promise<void>) => unknown) | undefined;
 }
 
@@ -109,6 +117,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   clientRouting: true,
   thresholds: true,
   sessions: true,
+  dimensions: true,
 };
 
 /**
@@ -158,6 +167,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     usageRetentionDays: resolveUsageRetention(options.usageRetentionDays ?? 400),
     cors: resolveCors(options.cors),
     clientRouting: resolveClientRouting(options.clientRouting),
+    endUsers: resolveDimensions(options.dimensions),
     waitUntil: options.waitUntil,
   };
 }
@@ -245,6 +255,19 @@ function resolveClientRouting(given: boolean | ClientRoutingOptions = false): Cl
       throw optionError(`clientRouting.${name}`, 'a boolean', given[name]);
   }
   return new Set([...(given.models ? ['models'] : []), ...(given.provider ? ['provider'] : [])]);
+}
+
+function resolveDimensions(given: DimensionOptions = {}): EndUserSettings | undefined {
+  assertObject(given, 'dimensions', { user: true });
+  const { user = false } = given;
+  if (user === false) return undefined;
+  if (user === true) return { header: undefined };
+  assertObject(user, 'dimensions.user', { header: true });
+  const { header } = user;
+  if (typeof header !== 'string' || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(header)) {
+    throw optionError('dimensions.user.header', 'the name of a header', header);
+  }
+  return { header: header.toLowerCase() };
 }
 
 function resolveCors(cors: boolean | CorsOptions = false): Cors | undefined {

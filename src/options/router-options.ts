@@ -206,6 +206,15 @@ export interface ChatCompletionsRouterOptions {
   readonly sessions?: SessionOptions;
   /** Reports accounts whose credits run low, and tops them up. @default none */
   readonly thresholds?: ThresholdOptions;
+  /**
+   * Whom requests are for, beside their key: so that policies of accounts and keys can limit each end user. `user: true`
+   * takes the body's `safety_identifier`, else its `user`; `user: { header: 'x-user-id' }` takes that header, else these
+   * fields. What `authenticate` returns as `user` comes before all of them. A value has 1 to 128 characters, else the
+   * request is a 400.
+   *
+   * @default none
+   */
+  readonly dimensions?: DimensionOptions;
   /** Receive events; each of several hooks is called, even if another throws. */
   readonly hooks?: Hooks | readonly Hooks[];
   /**
@@ -235,6 +244,18 @@ export interface CorsOptions {
   readonly origins?: readonly string[];
   /** How long a browser may cache the result of a preflight, in seconds. @default 600 */
   readonly maxAgeSeconds?: number;
+}
+
+/** What requests are counted by, beside their account, key and model. */
+export interface DimensionOptions {
+  /** @default false */
+  readonly user?: boolean | EndUserSource;
+}
+
+/** Where the end user of a request is read from. */
+export interface EndUserSource {
+  /** A header that comes before the body's fields: only your own servers may be able to send it. */
+  readonly header: string;
 }
 
 /** What clients may choose. */

@@ -8,11 +8,12 @@ import { createHolds, type Holds } from '../billing/holds.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { ResponseRecorder } from '../http/response-recorder.ts';
 import { pathOf } from '../http/url.ts';
+import { type Accounts, createAccountPolicies } from '../keys/account-policies.ts';
 import { type ApiKeys, createApiKeys } from '../keys/api-keys.ts';
 import { createSessions, type Sessions } from '../keys/sessions.ts';
 import { hostCaller } from '../keys/host-caller.ts';
 import { RequestIds } from '../ledger/contract/request-ids.ts';
-import { type Accounts, createAccounts } from '../ledger/operations/accounts.ts';
+import { createAccounts } from '../ledger/operations/accounts.ts';
 import { type Credits, createCredits } from '../ledger/operations/credits.ts';
 import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
 import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
@@ -58,7 +59,7 @@ export interface ChatCompletionsRouter extends NodeHandler {
    * @throws {TypeError} naming the invalid option
    */
   meter(handler: MeteredHandler, options: MeterOptions): MeteredRoute;
-  /** Accounts: balances, freezing. */
+  /** Accounts: balances, policies, freezing. */
   readonly accounts: Accounts;
   /**
    * The models of `GET /models`, for pages of your own: all of them at the router's prices, or what a caller may use at its
@@ -159,7 +160,7 @@ export function createRouterWithTimers(
     fetch: createWebHandler(handle, newId),
     keys: createApiKeys(store, authenticator, now),
     credits: createCredits(store, now),
-    accounts: createAccounts(store),
+    accounts: createAccountPolicies(store, createAccounts(store), authenticator),
     usage: createUsageQueries(store, now),
     sessions: createSessions(store, services.sessionTokens, now),
     holds: createHolds({
@@ -179,7 +180,8 @@ export function createRouterWithTimers(
     },
     models: async (caller?: AuthenticatedCaller) => {
       lifecycle.start();
-      return await listModels(hostCaller(caller), services);
+      const known = hostCaller(caller);
+      return await listModels(known && (await authenticator.limited(known)), services);
     },
     settled,
     reload: (changes: ReloadOptions) => {

@@ -13,6 +13,7 @@ import { errorMessage, saysContentRefused, saysKeyRefused } from './provider-err
 import { toAnswer } from './provider-answer.ts';
 import type { AnswerHead, Sending, SendListener, Transport, UpstreamRequest } from './transport.ts';
 import type { Target } from '../catalog/model.ts';
+import { Batch } from '../async/batch.ts';
 import { SlotList, type Slot } from '../async/slot-list.ts';
 import { RouterClosedError } from '../http/relay-end.ts';
 
@@ -75,6 +76,8 @@ class Attempt implements SendListener, Abortable {
   readonly #reject: (error: Error) => void;
   #timeouts: AttemptTimeouts;
   #sending: Sending | undefined;
+  /** Arrived, and not yet judged. */
+  #head: AnswerHead | undefined;
   #sentAt = 0;
   #isConnected = false;
   #isRetried = false;
@@ -129,11 +132,20 @@ class Attempt implements SendListener, Abortable {
   }
 
   onHead(head: AnswerHead): void {
-    const { client, usesByok, trace, progress } = this.#terms;
     this.#timeouts.answered();
-    client.onDisconnect(undefined);
+    this.#terms.client.onDisconnect(undefined);
+    this.#head = head;
+    heads.add(this);
+  }
+
+  /** Judges the head that has arrived. */
+  takeHead(): void {
+    const { client, usesByok, trace, progress } = this.#terms;
+    const head = this.#head;
     const apiKey = this.#request?.apiKey;
+    this.#head = undefined;
     this.#request = undefined;
+    if (!head) return;
     trace?.answered(head, apiKey);
     if (head.statusCode < 200 || head.statusCode >= 300) progress.rejected();
     try {
@@ -193,6 +205,11 @@ class Attempt implements SendListener, Abortable {
     });
   }
 }
+
+/** The answers that have begun. */
+const heads = new Batch<Attempt>((attempt) => {
+  attempt.takeHead();
+});
 
 /**
  * The error for a provider's answer about the account, not the request. What the provider said is its cause, for the

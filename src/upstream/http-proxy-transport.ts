@@ -6,7 +6,9 @@ import type { Duplex } from 'node:stream';
 import { takeBackRequire } from './lent-require.ts';
 import { createProxyMiddleware, type Plugin } from 'http-proxy-middleware';
 
+import { Batch } from '../async/batch.ts';
 import type { Connection } from '../catalog/connection.ts';
+import { asError } from '../platform/as-error.ts';
 import { type AnswerBody, bodyOfStream } from '../http/answer-body.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
 import {
@@ -38,7 +40,7 @@ export class HttpProxyTransport implements Transport {
   send(request: UpstreamRequest, listener: SendListener): Sending {
     const agent = this.#agents.for(request.connection);
     const attempt = new ProxiedRequest(request, agent, listener);
-    proxy(attempt, agent, request.path);
+    unsent.add(attempt);
     return attempt;
   }
 
@@ -58,6 +60,7 @@ class ProxiedRequest implements Sending {
   readonly wasRefused = false;
   readonly #listener: SendListener;
   readonly #agent: ProviderAgent;
+  readonly #path: string;
   #hasSocket = false;
   #reused: Socket | undefined;
   /** What the reused connection had received before this request. */
@@ -67,10 +70,20 @@ class ProxiedRequest implements Sending {
   #body: AnswerBody | undefined;
   #isFailed = false;
 
-  constructor({ headers, body }: UpstreamRequest, agent: ProviderAgent, listener: SendListener) {
+  constructor({ headers, body, path }: UpstreamRequest, agent: ProviderAgent, listener: SendListener) {
     this.#listener = listener;
     this.#agent = agent;
+    this.#path = path;
     this.request = new PrivateRequest(headers, body, this);
+  }
+
+  send(): void {
+    if (this.#isFailed) return;
+    try {
+      proxy(this, this.#agent, this.#path);
+    } catch (error) {
+      this.fail(asError(error));
+    }
   }
 
   get diedUnanswered(): boolean {
@@ -137,6 +150,11 @@ class ProxiedRequest implements Sending {
     this.#listener.onHead({ statusCode: message.statusCode ?? 0, headers: message.headers, body });
   }
 }
+
+/** Requests that were made in this turn of the event loop. */
+const unsent = new Batch<ProxiedRequest>((attempt) => {
+  attempt.send();
+});
 
 /** A socket as httpxy looks at it: one that isn't writable would make it take a reset for the client's, and report nothing. */
 const WRITABLE = { writable: true };

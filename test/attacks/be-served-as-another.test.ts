@@ -103,11 +103,15 @@ describe('an authenticate that reads headers, without a cacheKey', () => {
 
 describe('what authenticate returns', () => {
   it.each<[string, unknown, string]>([
-    ['a number for an account', { account: 7 }, 'account must be 1 to 64 characters'],
-    ['a list for an account', { account: ['ann'] }, 'account must be 1 to 64 characters'],
-    ['an account of 65 characters', { account: 'a'.repeat(65) }, 'account must be 1 to 64 characters'],
-    ['an address', { account: 'ann@example.com' }, 'account must be 1 to 64 characters'],
-    ['no account', {}, 'account must be 1 to 64 characters'],
+    ['a number for an account', { account: 7 }, 'account must be 1 to 128 visible ASCII characters'],
+    ['a list for an account', { account: ['ann'] }, 'account must be 1 to 128 visible ASCII characters'],
+    [
+      'an account of 129 characters',
+      { account: 'a'.repeat(129) },
+      'account must be 1 to 128 visible ASCII characters',
+    ],
+    ['a name with blanks', { account: 'ann example' }, 'account must be 1 to 128 visible ASCII characters'],
+    ['no account', {}, 'account must be 1 to 128 visible ASCII characters'],
     ['a number for a label', { account: 'ann', key: 7 }, 'key must be 1 to 64 characters'],
     ['text for models', { account: 'ann', models: '' }, 'models of authenticate must be'],
     ['no models', { account: 'ann', models: [] }, 'models of authenticate must be'],

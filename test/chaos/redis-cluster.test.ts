@@ -136,7 +136,7 @@ async function startMove(key: string) {
     },
     half: async () => {
       const names = await keys();
-      expect(names).toHaveLength(9);
+      expect(names).toHaveLength(10);
       await migrate(names.slice(0, 4));
     },
     rest: async () => migrate(await keys()),

@@ -167,7 +167,7 @@ describe('a Redis that was rolled back', { timeout: 90_000 }, () => {
     const terms = {
       account: 'a',
       name: '',
-      limits: { budget: { amount: 100n, per: 'lifetime' as const }, requestsPerMinute: 3 },
+      limits: { budgets: [{ amount: 100n, per: 'lifetime' as const }], requestsPerMinute: 3 },
     };
     await gateway.store.createKey({ ...terms, key: 'limited', hash: hashOf('limited') });
     await redis.mark();

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { CreateKey, RotateKey, UpdateKey } from '../../src/ledger/contract/key-records.ts';
 import { hashOf, MAX, NOON, requestId, USAGE, type LedgerFixture } from './ledger-fixture.ts';
 
-type Calls = readonly (readonly [argument: string, call: () => Promise<unknown>])[];
+type Call = readonly [argument: string, call: () => Promise<unknown>];
+type Calls = readonly Call[];
 
 /** How every ledger store rejects invalid arguments. Part of the suite in ledger-store.ts. */
 export function describeArguments(ledger: LedgerFixture): void {
@@ -29,8 +30,16 @@ export function describeArguments(ledger: LedgerFixture): void {
     admit: [
       ['account', () => admit(1, 1n, { account })],
       ['account', () => admit(1, 1n, { account: '' })],
-      ['account', () => admit(1, 1n, { account: 'a'.repeat(65) })],
+      ['account', () => admit(1, 1n, { account: 'a'.repeat(129) })],
       ['account', () => admit(1, 1n, { account: 7 as never })],
+      ...['a b', 'a\n', '{a}', 'a}', '"a"', 'a\\b', '`', 'Zoë', 'a\u0000', '\u202ea', '.', '..'].map(
+        (bad): Call => ['account', () => admit(1, 1n, { account: bad })],
+      ),
+      ['accountVersion', () => admit(1, 1n, { accountVersion: -1 })],
+      ['endUser', () => admit(1, 1n, { endUser: '' })],
+      ['endUser', () => admit(1, 1n, { endUser: 'x'.repeat(129) })],
+      ['endUser', () => admit(1, 1n, { endUser: '\ud800' })],
+      ['endUser', () => admit(1, 1n, { endUser: 7 as never })],
       ['key', () => admit(1, 1n, { key: 'k/1' })],
       ['key', () => admit(1, 1n, { key: '' })],
       ['key', () => admit(1, 1n, { key: 7 as never })],
@@ -135,8 +144,20 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['recreate', () => createKey({ recreate: 1 as never })],
       ['name', () => createKey({ name: 'x'.repeat(201) })],
       ['name', () => createKey({ name: 7 as never })],
-      ['limits.budget.amount', () => createKey({ limits: { budget: { amount: -1n, per: 'day' } } })],
-      ['limits.budget.per', () => createKey({ limits: { budget: { amount: 1n, per: 'year' as never } } })],
+      [
+        'limits.budgets\\[0\\].amount',
+        () => createKey({ limits: { budgets: [{ amount: -1n, per: 'day' }] } }),
+      ],
+      [
+        'limits.budgets\\[0\\].per',
+        () => createKey({ limits: { budgets: [{ amount: 1n, per: 'year' as never }] } }),
+      ],
+      [
+        'limits.budgets',
+        () => createKey({ limits: { budgets: [5n, 6n].map((amount) => ({ amount, per: 'day' as const })) } }),
+      ],
+      ['endUsers.max', () => createKey({ endUsers: { max: 0 } })],
+      ['paused', () => createKey({ paused: 'yes' as never })],
       ['limits.requestsPerMinute', () => createKey({ limits: { requestsPerMinute: 0 } })],
       ['limits.requestsPerMinute', () => createKey({ limits: { requestsPerMinute: 1_000_000_001 } })],
       ['limits.tokensPerMinute', () => createKey({ limits: { tokensPerMinute: 0.5 } })],
@@ -213,11 +234,13 @@ export function describeArguments(ledger: LedgerFixture): void {
     ['delta', () => adjust('a1', -MAX)],
     ['delta', () => adjust('a1', 1n)],
     ['reason', () => adjust('a1', 1n, { reason: 'x'.repeat(500) })],
+    ...ACCOUNTS.map((account): Call => ['account', () => grant('g1', 1n, { account })]),
+    ['endUser', () => admit(1, 1n, { endUser: '\u{1f600}'.repeat(64) })],
     ['name', () => createKey({ name: 'x'.repeat(200) })],
     ['expiresAt', () => createKey({ expiresAt: 0 })],
     ['policy', () => createKey({ policy: 'x'.repeat(8192) })],
     ['overlapMs', () => rotateKey({ overlapMs: 366 * 86_400_000 })],
-    ['limits.budget.amount', () => createKey({ limits: { budget: { amount: 0n, per: 'lifetime' } } })],
+    ['limits.budget.amount', () => createKey({ limits: { budgets: [{ amount: 0n, per: 'lifetime' }] } })],
     ['limits', () => createKey({ limits: { requestsPerMinute: 1, tokensPerMinute: 1_000_000_000 } })],
     ['limits', () => createKey({ limits: { concurrentRequests: 1 } })],
     ['limit', () => ledger.store.journal('acme', 0n, 0)],
@@ -243,7 +266,7 @@ export function describeArguments(ledger: LedgerFixture): void {
         'leaseMs must be an integer from 1 to 9007199254740991, got 0',
       );
       await expect(grant('g', 1n, { account: 'x'.repeat(200) })).rejects.toThrow(
-        `account must be 1 to 64 characters A-Z a-z 0-9 _ -, got "${'x'.repeat(100)}"`,
+        `account must be 1 to 128 visible ASCII characters other than " \` { } \\ and not . or .., got "${'x'.repeat(100)}"`,
       );
     });
 
@@ -266,3 +289,18 @@ export function describeArguments(ledger: LedgerFixture): void {
     });
   });
 }
+
+/** Accounts as hosts name them. */
+const ACCOUNTS: readonly string[] = [
+  'ann@example.com',
+  "o'hara+billing@example.co.uk",
+  'auth0|507f1f77bcf86cd799439011',
+  'org/team:7',
+  '123e4567-e89b-12d3-a456-426614174000',
+  'https://example.com/?id=1&x=[2]#%7B',
+  '~',
+  '@',
+  '$',
+  '...',
+  'x'.repeat(128),
+];

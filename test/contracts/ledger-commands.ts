@@ -9,9 +9,10 @@ import type {
   UsageRow,
   Witness,
 } from '../../src/ledger/contract/ledger-store.ts';
-import type { KeyLimits } from '../../src/ledger/contract/key-records.ts';
+import type { EndUserLimits, KeyLimits } from '../../src/ledger/contract/key-records.ts';
+import { ACCOUNT_POLICY } from '../../src/ledger/contract/key-records.ts';
 import { hashOf } from './ledger-fixture.ts';
-import { countsSomething, LedgerModel } from './ledger-model.ts';
+import { countsSomething, endUserId, LedgerModel } from './ledger-model.ts';
 import { type WitnessSlot, witnessesOf, witnessSlots } from './ledger-witness-commands.ts';
 
 /**
@@ -97,22 +98,34 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 const LIMITS: Record<string, KeyLimits> = {
+  hourly: {
+    budgets: [
+      { amount: 40n, per: 'month' },
+      { amount: 12n, per: 'hour' },
+    ],
+    requestsPerMinute: 3,
+  },
   daily: {
-    budget: { amount: 30n, per: 'day' },
+    budgets: [{ amount: 30n, per: 'day' }],
     requestsPerMinute: 2,
     tokensPerMinute: 90,
     concurrentRequests: 2,
   },
-  weekly: { budget: { amount: 25n, per: 'week' } },
-  monthly: { budget: { amount: 25n, per: 'month' }, concurrentRequests: 1 },
-  lifetime: { budget: { amount: 60n, per: 'lifetime' }, tokensPerMinute: 7 },
+  weekly: { budgets: [{ amount: 25n, per: 'week' }] },
+  monthly: { budgets: [{ amount: 25n, per: 'month' }], concurrentRequests: 1 },
+  lifetime: { budgets: [{ amount: 60n, per: 'lifetime' }], tokensPerMinute: 7 },
   free: {},
 };
 const KEYS = [...Object.keys(LIMITS), 'unrecorded'];
+/** Limits of end users, by the key or account whose policy names them; at most two have counters of their own. */
+const END_USERS: Record<string, EndUserLimits> = {
+  hourly: { budgets: [{ amount: 9n, per: 'hour' }], max: 2 },
+  weekly: { requestsPerMinute: 1, tokensPerMinute: 40, concurrentRequests: 1, max: 3 },
+};
 
 /** Executed before the random commands, so that most of them find money and keys. */
 const OPENING: readonly Command[] = [
-  ...['daily', 'weekly', 'lifetime', 'free'].map((key): Command => ({
+  ...['hourly', 'daily', 'weekly', 'lifetime', 'free'].map((key): Command => ({
     op: 'createKey',
     account: 'acme',
     key,
@@ -160,6 +173,8 @@ type Command =
         notAfterMs: number;
         externalKey: boolean;
         keyVersion: number | undefined;
+        accountVersion: number | undefined;
+        endUser: string | undefined;
         restore: boolean;
         idempotencyKey: IdempotencyKey | undefined;
         model: string | undefined;
@@ -172,6 +187,7 @@ type Command =
       amount: bigint;
       tokens: number;
       force: boolean;
+      endUser: string | undefined;
       model: string;
       ending: Ending;
       cost: bigint | undefined;
@@ -206,6 +222,7 @@ type Command =
       name: string;
       terms: string;
       expiresMs: number;
+      paused: boolean;
       stale: number;
     }
   | { op: 'rotateKey'; account: string; key: string; secret: string; overlapMs: number; stale: number }
@@ -227,6 +244,12 @@ const account = fc.oneof(
 const key = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('daily', 'free') },
   { weight: 2, arbitrary: fc.constantFrom(...KEYS) },
+);
+const endUser = fc.constantFrom(undefined, undefined, 'alice', 'bob@x.org', 'Zoë ~{}\n');
+/** Also the account's own terms. */
+const changedKey = fc.oneof(
+  { weight: 1, arbitrary: key },
+  { weight: 2, arbitrary: fc.constant(ACCOUNT_POLICY) },
 );
 /** Keys are created with their id as hash. */
 const secret = fc.constantFrom('daily', 'free', 'weekly', 'second', 'third');
@@ -286,6 +309,8 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       notAfterMs: fc.constantFrom(SECOND, SECOND, SECOND, SECOND, 0, -1),
       externalKey: mostly(false),
       keyVersion: fc.constantFrom(undefined, undefined, undefined, 1, 2),
+      accountVersion: fc.constantFrom(undefined, undefined, undefined, undefined, 0, 1),
+      endUser,
       restore: mostly(false),
       idempotencyKey: fc.constantFrom(undefined, undefined, ...NAMED),
       model: fc.option(model, { nil: undefined }),
@@ -311,6 +336,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       amount: money,
       tokens,
       force: fc.boolean(),
+      endUser,
       model,
       ending,
       cost: fc.constantFrom(undefined, 3n, 2n ** 53n - 2n, 2n ** 54n),
@@ -378,19 +404,20 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     arbitrary: fc.oneof(
       { weight: 1, arbitrary: fc.record({ op: op('revokeKey'), account, key }) },
       { weight: 2, arbitrary: fc.record({ op: op('findKey'), secret }) },
-      { weight: 2, arbitrary: fc.record({ op: op('keyState'), account, key }) },
+      { weight: 2, arbitrary: fc.record({ op: op('keyState'), account, key: changedKey }) },
       { weight: 3, arbitrary: fc.record({ op: op('balance'), account }) },
     ),
   },
   {
-    weight: 1,
+    weight: 2,
     arbitrary: fc.record({
       op: op('updateKey'),
       account,
-      key,
+      key: changedKey,
       name: fc.constantFrom('', 'prod'),
       terms: key,
       expiresMs: fc.constantFrom(-1, -1, 0, HOUR),
+      paused: mostly(false),
       stale,
     }),
   },
@@ -446,6 +473,8 @@ async function apply(
         notAfter: clock.now + notAfterMs,
         externalKey,
         ...(keyVersion !== undefined && { keyVersion }),
+        ...(each.accountVersion !== undefined && { accountVersion: each.accountVersion }),
+        ...(each.endUser !== undefined && { endUser: each.endUser }),
         restore,
         ...(idempotencyKey && { idempotencyKey }),
         ...(each.model !== undefined && { model: each.model }),
@@ -473,6 +502,7 @@ async function apply(
           ending: each.ending,
         },
         force: each.force,
+        ...(each.endUser !== undefined && { endUser: each.endUser }),
         ...(each.idempotencyKey && { idempotencyKey: each.idempotencyKey }),
         wasAdmitted: each.wasAdmitted,
         inParts: each.inParts,
@@ -526,7 +556,10 @@ async function apply(
         version: await versionOf(side, each),
         name: each.name,
         ...(limits && { limits }),
-        ...(each.expiresMs >= 0 && { expiresAt: hour + each.expiresMs, policy: `{"of":"${each.terms}"}` }),
+        ...(END_USERS[each.terms] && { endUsers: END_USERS[each.terms]! }),
+        ...(each.expiresMs >= 0 && { policy: `{"of":"${each.terms}"}` }),
+        ...(each.expiresMs >= 0 && each.key !== ACCOUNT_POLICY && { expiresAt: hour + each.expiresMs }),
+        ...(each.paused && each.key !== ACCOUNT_POLICY && { paused: true }),
       });
     }
     case 'rotateKey':
@@ -570,7 +603,8 @@ async function versionOf(
   { account, key, stale }: { readonly account: string; readonly key: string; readonly stale: number },
 ): Promise<number> {
   const state = await side.keyState(account, key);
-  return Math.max(1, (state?.version ?? 1) - stale);
+  const least = key === ACCOUNT_POLICY ? 0 : 1;
+  return Math.max(least, (state?.version ?? least) - stale);
 }
 
 /** The day that is `days` days after that of a time. */
@@ -635,6 +669,13 @@ function hasSoundBooks(state: AccountState, books: Books): void {
     const own = running.filter((record) => record.key === each.key);
     same([each.held, each.running], [sum(own), own.length], `what key ${each.key} holds`);
   }
+  const ofAccount = running.filter(({ inAccount }) => inAccount);
+  const holding = [state.policy?.held ?? 0n, state.policy?.running ?? 0];
+  same(holding, [sum(ofAccount), ofAccount.length], 'what the account holds');
+  for (const each of state.endUsers) {
+    const own = running.filter((record) => record.endUser && endUserId(record.endUser) === endUserId(each));
+    same([each.held, each.running], [sum(own), own.length], `what end user ${endUserId(each)} holds`);
+  }
   const counted = state.usage.reduce((total, row) => total + row.charged, state.usageCompacted);
   same(counted, spent, 'what is counted comes to what was spent');
   const remaining = lots.reduce((total, lot) => total + lot.remaining, 0n);
@@ -651,6 +692,7 @@ function sorted(state: AccountState | undefined): AccountState | undefined {
       ...state,
       requests: state.requests.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
       keys: state.keys.toSorted((a, b) => (a.key < b.key ? -1 : 1)),
+      endUsers: state.endUsers.toSorted((a, b) => (endUserId(a) < endUserId(b) ? -1 : 1)),
       usage: shown(state.usage),
     }
   );

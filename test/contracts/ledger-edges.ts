@@ -54,7 +54,7 @@ export function describeEdges(ledger: LedgerFixture): void {
     });
 
     it('64 concurrent admits against a budget for exactly 7 admit exactly 7', async () => {
-      await createKey('k2', { budget: { amount: 71n, per: 'day' } });
+      await createKey('k2', { budgets: [{ amount: 71n, per: 'day' }] });
       const results = await Promise.all(Array.from({ length: 64 }, (_, n) => admit(n, 10n, { key: 'k2' })));
       expect(results.filter(({ code }) => code === 'ok')).toHaveLength(7);
     });
@@ -104,7 +104,7 @@ export function describeEdges(ledger: LedgerFixture): void {
     });
 
     it('the account and its key are charged in one step', async () => {
-      await createKey('k2', { budget: { amount: 90n, per: 'lifetime' }, concurrentRequests: 5 });
+      await createKey('k2', { budgets: [{ amount: 90n, per: 'lifetime' }], concurrentRequests: 5 });
       await admit(1, 30n, { key: 'k2' });
       const [, seen] = await Promise.all([settle(1, 12n), ledger.store.snapshot('acme')]);
       const key = seen?.keys.find((each) => each.key === 'k2');
@@ -112,7 +112,7 @@ export function describeEdges(ledger: LedgerFixture): void {
     });
 
     it('the budget survives a settle that is refused', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'lifetime' }] });
       await admit(1, 30n, { key: 'k2' });
       await settle(1, 30n);
       await settle(2, 30n, { key: 'k2' });

@@ -167,7 +167,7 @@ export function describeIdempotency(ledger: LedgerFixture): void {
         requestsPerMinute: 2,
         tokensPerMinute: 60,
         concurrentRequests: 1,
-        budget: { amount: 30n, per: 'day' },
+        budgets: [{ amount: 30n, per: 'day' }],
       });
       await admit(1, 30n, { key: 'k2', tokens: 30, idempotencyKey: NAME });
       const before = await keyState('k2');

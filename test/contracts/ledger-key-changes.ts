@@ -157,11 +157,11 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
     });
 
     it('keeps what the key has spent, holds and runs', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'day' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'day' }] });
       await admit(1, 10n, { key: 'k2' });
       await settle(1, 10n);
       await admit(2, 5n, { key: 'k2' });
-      await update({ key: 'k2', limits: { budget: { amount: 20n, per: 'month' } } });
+      await update({ key: 'k2', limits: { budgets: [{ amount: 20n, per: 'month' }] } });
       expect(await keyState('k2')).toMatchObject({ spent: 10n, held: 5n, running: 1 });
       expect(await admit(3, 6n, { key: 'k2' })).toMatchObject({ code: 'budget', left: 5n });
     });
@@ -310,7 +310,7 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
 
     it('is returned with its current counters, budget and rates', async () => {
       const limits: KeyLimits = {
-        budget: { amount: 30n, per: 'day' },
+        budgets: [{ amount: 30n, per: 'day' }],
         requestsPerMinute: 3,
         tokensPerMinute: 60,
       };
@@ -331,8 +331,9 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
         held: 5n,
         running: 1,
         spent: 10n,
-        budgetLeft: 15n,
-        budgetResetsAt: Date.parse('2026-03-05T00:00Z'),
+        budgets: [
+          { amount: 30n, per: 'day', spent: 10n, left: 15n, resetsAt: Date.parse('2026-03-05T00:00Z') },
+        ],
         rates: {
           requests: { limit: 3, remaining: 1, resetMs: 30_000 },
           tokens: { limit: 60, remaining: 40, resetMs: 20_000 },
@@ -341,11 +342,11 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
     });
 
     it('has the last nano-dollar of its budget left, and then nothing', async () => {
-      await createKey('k2', { budget: { amount: 11n, per: 'lifetime' } });
+      await createKey('k2', { budgets: [{ amount: 11n, per: 'lifetime' }] });
       await admit(1, 10n, { key: 'k2' });
-      expect(await status('k2')).toMatchObject({ budgetLeft: 1n });
+      expect(await status('k2')).toMatchObject({ budgets: [{ left: 1n }] });
       await admit(2, 1n, { key: 'k2' });
-      expect(await status('k2')).toMatchObject({ budgetLeft: 0n });
+      expect(await status('k2')).toMatchObject({ budgets: [{ left: 0n }] });
     });
 
     it('has neither budget nor rates without limits', async () => {
@@ -363,37 +364,36 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
         held: 0n,
         running: 0,
         spent: 10n,
+        budgets: [],
       });
     });
 
-    it.each<['day' | 'week' | 'month', string, string]>([
+    it.each<['hour' | 'day' | 'week' | 'month', string, string]>([
+      ['hour', '2026-03-04T13:00Z', '2026-03-04T14:00Z'],
       ['day', '2026-03-05T00:00Z', '2026-03-06T00:00Z'],
       ['week', '2026-03-09T00:00Z', '2026-03-16T00:00Z'],
       ['month', '2026-04-01T00:00Z', '2026-05-01T00:00Z'],
     ])('has the budget of the next %s once that has begun', async (per, end, next) => {
-      await createKey('k2', { budget: { amount: 30n, per } });
+      await createKey('k2', { budgets: [{ amount: 30n, per }] });
       await admit(1, 10n, { key: 'k2' });
       await settle(1, 10n);
       clock.now = Date.parse(end) - 1;
       expect(await status('k2')).toMatchObject({
         spent: 10n,
-        budgetLeft: 20n,
-        budgetResetsAt: Date.parse(end),
+        budgets: [{ spent: 10n, left: 20n, resetsAt: Date.parse(end) }],
       });
       clock.now += 1;
       expect(await status('k2')).toMatchObject({
-        spent: 0n,
-        budgetLeft: 30n,
-        budgetResetsAt: Date.parse(next),
+        spent: 10n,
+        budgets: [{ spent: 0n, left: 30n, resetsAt: Date.parse(next) }],
       });
     });
 
     it('has nothing left, not less, of a budget that was overrun, and never resets one for a lifetime', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'lifetime' }] });
       await admit(1, 30n, { key: 'k2' });
       await settle(1, 40n);
-      expect(await status('k2')).toMatchObject({ budgetLeft: 0n });
-      expect(await status('k2')).not.toHaveProperty('budgetResetsAt');
+      expect((await status('k2'))?.budgets).toEqual([{ amount: 30n, per: 'lifetime', spent: 40n, left: 0n }]);
     });
 
     it('is returned for recorded keys only', async () => {
@@ -434,7 +434,7 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
 
     it('is there where something else refuses, and nothing was taken', async () => {
       const limits: KeyLimits = { requestsPerMinute: 6, tokensPerMinute: 60, concurrentRequests: 1 };
-      await createKey('k2', { ...limits, budget: { amount: 500n, per: 'day' } });
+      await createKey('k2', { ...limits, budgets: [{ amount: 500n, per: 'day' }] });
       const rates = { requests: { remaining: 6 }, tokens: { remaining: 60 } };
       expect(await admit(1, 101n, { key: 'k2', tokens: 9 })).toMatchObject({ code: 'no_funds', rates });
       expect(await admit(1, 501n, { key: 'k2', tokens: 9 })).toMatchObject({ code: 'budget', rates });

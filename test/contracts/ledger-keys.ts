@@ -64,7 +64,7 @@ export function describeKeys(ledger: LedgerFixture): void {
       await admit(2, 20n, { key: 'k2', restore: true });
       await settle(2, 20n);
       clock.now += MINUTE;
-      await createKey('k2', { budget: { amount: 60n, per: 'lifetime' }, concurrentRequests: 2 });
+      await createKey('k2', { budgets: [{ amount: 60n, per: 'lifetime' }], concurrentRequests: 2 });
       expect(await keyState('k2')).toMatchObject({ held: 30n, running: 1, spent: 20n, createdAt: NOON });
       expect(await admit(3, 11n, { key: 'k2' })).toMatchObject({ code: 'budget', left: 10n });
       expect(await admit(3, 10n, { key: 'k2' })).toMatchObject({ code: 'ok' });
@@ -281,7 +281,7 @@ export function describeKeys(ledger: LedgerFixture): void {
     });
 
     it('refuses what the budget can not cover, and says what it has left', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'lifetime' }] });
       await admit(1, 5n, { key: 'k2' });
       await settle(1, 4n);
       await admit(2, 6n, { key: 'k2' });
@@ -290,42 +290,43 @@ export function describeKeys(ledger: LedgerFixture): void {
     });
 
     it('holds what the budget has left, if that is at least the minimum', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'lifetime' }] });
       expect(await admit(1, 50n, { key: 'k2', min: 30n })).toMatchObject({ code: 'ok', hold: 30n });
     });
 
     it('holds the last nano-dollar of the budget', async () => {
-      await createKey('k2', { budget: { amount: 31n, per: 'day' } });
+      await createKey('k2', { budgets: [{ amount: 31n, per: 'day' }] });
       await admit(1, 30n, { key: 'k2' });
       expect(await admit(2, 5n, { key: 'k2', min: 0n })).toMatchObject({ code: 'ok', hold: 1n });
     });
 
     it('refuses a request that may cost something when nothing is left, even with a minimum of 0', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'lifetime' }] });
       await admit(1, 30n, { key: 'k2' });
       expect(await admit(2, 1n, { key: 'k2', min: 0n })).toMatchObject({ code: 'budget', left: 0n });
     });
 
     it('says 0, not less, of a budget that was overrun', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'lifetime' }] });
       await admit(1, 30n, { key: 'k2' });
       await settle(1, 40n);
       expect(await admit(2, 1n, { key: 'k2' })).toMatchObject({ code: 'budget', left: 0n });
     });
 
     it('admits a free request when the budget is overrun', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'lifetime' }] });
       await admit(1, 30n, { key: 'k2' });
       await settle(1, 40n);
       expect(await admit(2, 0n, { key: 'k2' })).toMatchObject({ code: 'ok', hold: 0n });
     });
 
-    it.each<['day' | 'week' | 'month', string, string]>([
+    it.each<['hour' | 'day' | 'week' | 'month', string, string]>([
+      ['hour', '2026-03-04T12:59:59.999Z', '2026-03-04T13:00Z'],
       ['day', '2026-03-04T23:59:59.999Z', '2026-03-05T00:00Z'],
       ['week', '2026-03-08T23:59:59.999Z', '2026-03-09T00:00Z'],
       ['month', '2026-03-31T23:59:59.999Z', '2026-04-01T00:00Z'],
     ])('begins the budget of a %s anew, UTC', async (per, last, first) => {
-      await createKey('k2', { budget: { amount: 30n, per } });
+      await createKey('k2', { budgets: [{ amount: 30n, per }] });
       clock.now = Date.parse(last);
       await admit(1, 30n, { key: 'k2', requestId: requestId(1, clock.now) });
       await settle(1, 30n, { requestId: requestId(1, clock.now) });
@@ -333,70 +334,97 @@ export function describeKeys(ledger: LedgerFixture): void {
       clock.now = Date.parse(first);
       const next = await admit(3, 30n, { key: 'k2', requestId: requestId(3, clock.now) });
       expect([late.code, next.code]).toEqual(['budget', 'ok']);
-      expect(await keyState('k2')).toMatchObject({ window: Date.parse(first), spent: 0n });
+      expect(await keyState('k2')).toMatchObject({
+        countedAt: Date.parse(first),
+        spentIn: { [per]: 0n },
+        spent: 30n,
+      });
     });
 
     it('begins weeks on Mondays and months on their first, in any year', async () => {
       const wrong: string[] = [];
       for (const [n, date] of DATES.entries()) {
-        clock.now = date;
-        await createKey(`w${n}`, { budget: { amount: 1n, per: 'week' } });
-        await createKey(`m${n}`, { budget: { amount: 1n, per: 'month' } });
+        const account = `of-date-${n}`;
         const day = new Date(date);
-        const month = Date.UTC(day.getUTCFullYear(), day.getUTCMonth(), 1);
-        day.setUTCHours(0, 0, 0, 0);
-        while (day.getUTCDay() !== 1) day.setUTCDate(day.getUTCDate() - 1);
-        const { keys } = await state();
-        const windows = [`w${n}`, `m${n}`].map((id) => keys.find((each) => each.key === id)?.window);
-        if (windows[0] !== day.getTime()) wrong.push(`week of ${day.toISOString()}: ${windows[0]}`);
-        if (windows[1] !== month) wrong.push(`month of ${day.toISOString()}: ${windows[1]}`);
+        const starts = {
+          week: day.setUTCHours(0, 0, 0, 0),
+          month: Date.UTC(day.getUTCFullYear(), day.getUTCMonth()),
+        };
+        while (day.getUTCDay() !== 1) starts.week = day.setUTCDate(day.getUTCDate() - 1);
+        clock.now = Math.min(starts.week, starts.month) - 1;
+        await ledger.store.grant({ account, id: 'g', amount: 9n });
+        const spend = async (m: number, at: number): Promise<void> => {
+          clock.now = at;
+          const request = { account, requestId: requestId(m, at), key: 'label', externalKey: true };
+          await admit(m, 1n, request);
+          await settle(m, 1n, request);
+        };
+        const [first, second] = [starts.week, starts.month].toSorted((a, b) => a - b) as [number, number];
+        await spend(1, first - 1);
+        await spend(2, first);
+        if (second > first) await spend(3, second - 1);
+        await spend(4, second);
+        await spend(5, date);
+        const key = (await ledger.store.snapshot(account))?.keys[0];
+        const since = (start: number): bigint =>
+          [first - 1, first, ...(second > first ? [second - 1] : []), second, date].reduce(
+            (count, at) => (at >= start ? count + 1n : count),
+            0n,
+          );
+        const expected = { week: since(starts.week), month: since(starts.month) };
+        const { week, month } = key?.spentIn ?? {};
+        if (week !== expected.week || month !== expected.month) {
+          wrong.push(
+            `${new Date(date).toISOString()}: ${week} and ${month}, not ${expected.week} and ${expected.month}`,
+          );
+        }
       }
       expect(wrong).toEqual([]);
     });
 
     it('never goes back to an earlier window', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'day' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'day' }] });
       await admit(1, 20n, { key: 'k2' });
       await settle(1, 20n);
       clock.now -= DAY;
       const earlier = { key: 'k2', requestId: requestId(2, clock.now) };
       expect(await admit(2, 11n, earlier)).toMatchObject({ code: 'budget', left: 10n });
       expect(await admit(2, 10n, earlier)).toMatchObject({ code: 'ok' });
-      expect(await keyState('k2')).toMatchObject({ spent: 20n, window: Date.parse('2026-03-04T00:00Z') });
+      expect(await keyState('k2')).toMatchObject({ spentIn: { day: 20n }, countedAt: NOON });
     });
 
     it('counts a charge in the window in which its request was admitted', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'day' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'day' }] });
       await admit(1, 10n, { key: 'k2', leaseMs: 2 * DAY });
       clock.now += DAY;
       await admit(2, 10n, { key: 'k2', requestId: requestId(2, clock.now) });
       await settle(1, 10n);
-      expect(await keyState('k2')).toMatchObject({ spent: 0n, held: 10n });
+      expect(await keyState('k2')).toMatchObject({ spent: 10n, spentIn: { day: 0n, week: 10n }, held: 10n });
     });
 
     it('counts a charge that was never admitted in the window in which it is posted', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'day' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'day' }] });
       await admit(1, 10n, { key: 'k2' });
       await settle(1, 10n);
       clock.now += DAY;
       await settle(2, 12n, { key: 'k2', force: true });
-      expect(await keyState('k2')).toMatchObject({ spent: 12n, window: Date.parse('2026-03-05T00:00Z') });
+      expect(await keyState('k2')).toMatchObject({ spent: 22n, spentIn: { day: 12n, week: 22n } });
     });
 
     it('lets a hold grow by the budget of a new window', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'day' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'day' }] });
       await admit(1, 10n, { key: 'k2', leaseMs: 2 * DAY });
       await admit(2, 20n, { key: 'k2' });
       await settle(2, 20n);
       clock.now += DAY;
       expect(await extend(1, 31n)).toMatchObject({ code: 'no_funds', hold: 10n });
-      expect(await keyState('k2')).toMatchObject({ spent: 20n, window: Date.parse('2026-03-04T00:00Z') });
+      expect(await keyState('k2')).toMatchObject({ spentIn: { day: 20n } });
       expect(await extend(1, 30n)).toMatchObject({ code: 'ok', hold: 30n });
-      expect(await keyState('k2')).toMatchObject({ spent: 0n, window: Date.parse('2026-03-05T00:00Z') });
+      expect(await keyState('k2')).toMatchObject({ spentIn: { day: 0n, week: 20n } });
     });
 
     it('counts what runs from the window before until it ends', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'day' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'day' }] });
       await admit(1, 10n, { key: 'k2', leaseMs: 2 * DAY });
       clock.now += DAY;
       const result = await admit(2, 21n, { key: 'k2', requestId: requestId(2, clock.now) });
@@ -404,7 +432,7 @@ export function describeKeys(ledger: LedgerFixture): void {
     });
 
     it('keeps the budget spent when a later request is voided', async () => {
-      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'lifetime' }] });
       await admit(1, 20n, { key: 'k2' });
       await settle(1, 20n);
       await admit(2, 10n, { key: 'k2' });

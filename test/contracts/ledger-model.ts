@@ -25,8 +25,13 @@ import type {
   Witnessed,
 } from '../../src/ledger/contract/ledger-store.ts';
 import type {
+  BudgetPeriod,
+  Counters,
   CreateKey,
   CreateKeyResult,
+  EndUserLimits,
+  EndUserState,
+  ExceededLimit,
   FoundKey,
   KeyLimits,
   KeyRate,
@@ -35,6 +40,7 @@ import type {
   KeyState,
   KeyStatus,
   KeyTerms,
+  LimitHolder,
   RotateKey,
   RotateKeyResult,
   UpdateKey,
@@ -65,8 +71,7 @@ export class LedgerModel {
     if (account?.lacks(command)) return reply({ code: 'rolled_back' });
     const known = account?.find(requestId);
     if (account && known?.state === 'held') {
-      const holder = account.keys.find((each) => each.id === known.key);
-      const left = holder && ratesIn(holder, now);
+      const left = ratesIn(account.holdersOf(known), now);
       return reply({ code: 'exists', hold: known.hold, available: account.available(), ...left });
     }
     if (known && known.state !== 'held') return reply({ code: 'done', state: known.state });
@@ -79,54 +84,68 @@ export class LedgerModel {
     account.reap(8, now);
     account.expireCredit(now);
     let key = account.keys.find((each) => each.id === keyId);
-    const { idempotencyKey } = command;
+    const { idempotencyKey, endUser } = command;
     const twin = idempotencyKey && account.twin(keyId, idempotencyKey.key);
     if (command.restore) {
       key ??= newKey(keyId, undefined, { name: '' }, now);
+      const holders = account.holdersFor(key, endUser, now);
       const available = account.available();
       const affordable = available < 0n ? 0n : available;
       const hold = command.want < affordable ? command.want : affordable;
       account.hold(
-        key,
+        holders,
         { ...command, requestId, hold, idempotencyKey: twin ? undefined : idempotencyKey },
         now,
       );
-      return reply({ code: 'ok', hold, available: account.available(), ...ratesIn(key, now) });
+      const left = ratesIn(holders, now);
+      return reply({ code: 'ok', hold, available: account.available(), ...left, ...shares(holders) });
     }
     if (!command.externalKey && key?.hash === undefined) return reply({ code: 'no_key' });
     if (!command.externalKey && key?.revokedAt !== undefined) return reply({ code: 'revoked' });
+    if (!command.externalKey && key?.paused) return reply({ code: 'paused' });
     if (!command.externalKey && now >= (key?.expiresAt ?? Infinity)) return reply({ code: 'expired' });
     if (!command.externalKey && ![undefined, key?.version].includes(command.keyVersion)) {
       return reply({ code: 'changed' });
     }
-    const rates = key && ratesIn(key, now);
+    if (![undefined, account.policy?.version ?? 0].includes(command.accountVersion)) {
+      return reply({ code: 'changed' });
+    }
+    key ??= newKey(keyId, undefined, { name: '' }, now);
+    const holders = account.holdersFor(key, endUser, now);
+    const rates = ratesIn(holders, now);
     if (twin && twin.idempotencyKey?.body !== idempotencyKey.body) {
       return reply({ code: 'key_reused', requestId: twin.id, ...rates });
     }
     if (twin) return reply({ code: 'repeated', requestId: twin.id, state: twin.state, ...rates });
-    key ??= newKey(keyId, undefined, { name: '' }, now);
 
-    const { limits } = key;
-    if (account.running(keyId).length >= (limits.concurrentRequests ?? Infinity)) {
-      return reply({ code: 'concurrency', ...rates });
+    for (const { kind, limits, has } of holders) {
+      const limit = limits.concurrentRequests ?? Infinity;
+      if (account.running(has).length < limit) continue;
+      return reply({ code: 'concurrency', limitedBy: kind, limit, ...rates });
     }
-    const requestWait = waitFor(limits.requestsPerMinute, key.requests, 1, now);
-    if (requestWait > 0) return reply({ code: 'requests_per_minute', retryAfterMs: requestWait, ...rates });
-    const tokenWait = waitFor(limits.tokensPerMinute, key.tokens, command.tokens, now);
-    if (tokenWait > 0) return reply({ code: 'tokens_per_minute', retryAfterMs: tokenWait, ...rates });
+    for (const [code, count] of [
+      ['requests_per_minute', 1],
+      ['tokens_per_minute', command.tokens],
+    ] as const) {
+      const waits = holders.map((holder) => waitIn(holder, code, count, now));
+      const longest = waits.toSorted((a, b) => b.retryAfterMs - a.retryAfterMs)[0];
+      if (longest && longest.retryAfterMs > 0) return reply({ ...longest, ...rates });
+    }
 
     const { want, min } = command;
-    const room = account.room(key, now);
-    if (want > 0n && room !== undefined && (room < min || room <= 0n)) {
-      return reply({ code: 'budget', left: room < 0n ? 0n : room, ...rates });
+    const tightest = account.room(holders, now);
+    const room = tightest?.left;
+    if (want > 0n && tightest && room !== undefined && (room < min || room <= 0n)) {
+      return reply({ code: 'budget', ...tightest, left: room < 0n ? 0n : room, ...rates });
     }
     const available = account.available();
     if (want > 0n && (available < min || available <= 0n))
       return reply({ code: 'no_funds', available, ...rates });
     const least = [want, available, room ?? want].toSorted((a, b) => Number(a - b))[0] ?? 0n;
     const hold = want === 0n ? 0n : least;
-    account.hold(key, { ...command, requestId, hold, idempotencyKey }, now);
-    return reply({ code: 'ok', hold, available: account.available(), ...ratesIn(key, now) });
+    account.hold(holders, { ...command, requestId, hold, idempotencyKey }, now);
+    const left = ratesIn(holders, now);
+    return reply({ code: 'ok', hold, available: account.available(), ...left, ...shares(holders) });
   }
 
   extend({ account: name, requestId, hold, checkpoint, leaseMs, ...command }: Extend): ExtendResult {
@@ -138,13 +157,13 @@ export class LedgerModel {
     if (request.state !== 'held') return reply({ code: 'closed', state: request.state });
 
     account.expireCredit(now);
-    const key = account.keys.find((each) => each.id === request.key);
+    const holders = account.holdersOf(request);
     const more = hold - request.hold;
-    const room = key && account.room(key, now);
+    const room = account.room(holders, now)?.left;
     const covered = more <= 0n || (more <= account.available() && (room === undefined || more <= room));
     if (covered && more > 0n) {
       request.hold = hold;
-      if (key) key.window = laterWindow(key, now);
+      enter(holders, now);
     }
     if (checkpoint > request.checkpoint) request.checkpoint = checkpoint;
     if (request.checkpoint > request.hold) request.checkpoint = request.hold;
@@ -196,10 +215,13 @@ export class LedgerModel {
     const held = type === 's' ? { hold: request?.hold ?? 0n } : {};
     if (!request) {
       const key = account.keys.find((each) => each.id === keyId);
-      if (key) key.window = laterWindow(key, now);
-      if (timeOf(requestId) > now - MINUTE) key?.requests.takes.push({ at: now, count: 1 });
-      const window = key?.window ?? -1;
-      request = { ...blank(requestId, now), key: keyId, window, state: 'expired' };
+      const stranger = newKey(keyId, undefined, { name: '' }, now);
+      const all = account.holdersFor(key ?? stranger, command.endUser, now);
+      const holders = key ? all : all.slice(1);
+      account.keep(holders);
+      const at = enter(holders, now);
+      if (timeOf(requestId) > now - MINUTE) for (const { take } of holders) take('requests', 1, now);
+      request = { ...blank(requestId, now), key: keyId, at, counts: countsIn(holders), state: 'expired' };
       account.requests.push(request);
     }
     if (!request.idempotencyKey) {
@@ -351,7 +373,7 @@ export class LedgerModel {
     if (known?.hash === undefined && !holder) {
       if (mustExist && !this.#accounts.has(name)) return { code: 'no_account', ...this.#at(name) };
       const made = newKey(key, hash, terms, this.#clock.now);
-      if (known) Object.assign(known, made, { createdAt: known.createdAt });
+      if (known) Object.assign(known, made, { createdAt: known.createdAt, countedAt: known.countedAt });
       else this.#open(name).keys.push(made);
       return { code: 'ok', ...this.#at(name) };
     }
@@ -363,7 +385,12 @@ export class LedgerModel {
   findKey(hash: string): FoundKey | undefined {
     const holder = this.#holderOf(hash);
     if (!holder) return undefined;
-    const record = keyRecord(holder.owner, holder.key);
+    const policy = this.#accounts.get(holder.owner)?.policy;
+    const accountPolicy = policy && {
+      version: policy.version,
+      ...(policy.policy !== undefined && { policy: policy.policy }),
+    };
+    const record = { ...keyRecord(holder.owner, holder.key), ...(accountPolicy && { accountPolicy }) };
     if (holder.key.hash === hash) return record;
     const until = holder.key.previous?.until ?? 0;
     return this.#clock.now < until ? { ...record, hashUntil: until } : undefined;
@@ -372,34 +399,46 @@ export class LedgerModel {
   keyState(name: string, id: string): KeyStatus | undefined {
     const { now } = this.#clock;
     const account = this.#accounts.get(name);
-    const key = account?.keys.find((each) => each.id === id && each.hash !== undefined);
+    const key =
+      id === '@' ? account?.policy : account?.keys.find((each) => each.id === id && each.hash !== undefined);
     if (!account || !key) return undefined;
-    const room = account.room(key, now);
-    const window = laterWindow(key, now);
-    const { budget } = key.limits;
-    // Windows are at most 31 days long: find the first moment of the next one.
-    const days = Array.from({ length: 32 }, (_, day) => Math.floor(window / DAY) * DAY + day * DAY);
-    const next = days.find((day) => windowOf(key.limits, day) > windowOf(key.limits, window));
+    const holder = id === '@' ? account.policyHolder(key) : account.keyHolder(key);
+    const at = Math.max(now, key.countedAt);
     return {
       ...keyRecord(name, key),
       now,
-      held: total(account.running(id).map((request) => request.hold)),
-      running: account.running(id).length,
-      spent: account.charged(id, window),
-      ...(room !== undefined && { budgetLeft: room < 0n ? 0n : room }),
-      ...(budget && next !== undefined && { budgetResetsAt: next }),
-      ...ratesIn(key, now),
+      held: total(account.running(holder.has).map((request) => request.hold)),
+      running: account.running(holder.has).length,
+      spent: account.charged(holder),
+      budgets: (key.limits.budgets ?? []).map((budget) => {
+        const { left } = account.room([{ ...holder, limits: { budgets: [budget] } }], now)!;
+        // Windows are at most 31 days long: find the first moment of the next one.
+        const hours = Array.from({ length: 32 * 24 }, (_, n) => Math.floor(at / HOUR) * HOUR + n * HOUR);
+        const next = hours.find((hour) => windowOf(budget.per, hour) > windowOf(budget.per, at));
+        return {
+          ...budget,
+          spent: account.charged(holder, budget.per, at),
+          left: left < 0n ? 0n : left,
+          ...(next !== undefined && { resetsAt: next }),
+        };
+      }),
+      ...ratesIn([holder], now),
     };
   }
 
   updateKey({ account: name, key: id, version, ...terms }: UpdateKey): UpdateKeyResult {
     const { now } = this.#clock;
     const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
-    const key = this.#accounts.get(name)?.keys.find((each) => each.id === id && each.hash !== undefined);
-    if (!key) return reply({ code: 'no_key' });
+    const account = this.#accounts.get(name);
+    const recorded = account?.keys.find((each) => each.id === id && each.hash !== undefined);
+    const policy = account?.policy ?? { ...newKey(id, undefined, { name: '' }, now), version: 0 };
+    const key = id === '@' ? policy : recorded;
+    if (!account || !key) return reply({ code: 'no_key' });
     const before = key.limits;
-    if (isDeepStrictEqual(termsOf(key), filled(terms))) return reply({ code: 'ok', version: key.version });
+    if (key.version > 0 && isDeepStrictEqual(termsOf(key), filled(terms)))
+      return reply({ code: 'ok', version: key.version });
     if (version !== key.version) return reply({ code: 'changed' });
+    if (id === '@') account.policy = key;
     key.version += 1;
     Object.assign(key, filled(terms));
     if (key.limits.requestsPerMinute !== before.requestsPerMinute) key.requests = { since: now, takes: [] };
@@ -483,8 +522,14 @@ export class LedgerModel {
         .toSorted((a, b) => (a.id < b.id ? -1 : 1)),
       lots: account.openLots().map((lot) => ({ ...lot })),
       keys: account.keys
-        .map((key) => keyState(name, account, key))
+        .map((key) => keyState(name, account, account.keyHolder(key), key))
         .toSorted((a, b) => (a.key < b.key ? -1 : 1)),
+      ...(account.policy && {
+        policy: keyState(name, account, account.policyHolder(account.policy), account.policy),
+      }),
+      endUsers: account.users
+        .map((user) => account.endUserState(user))
+        .toSorted((a, b) => (endUserId(a) < endUserId(b) ? -1 : 1)),
       compacted: {
         seq: account.compactedSeq,
         granted: total(amounts(compacted, 'ga')),
@@ -529,6 +574,8 @@ export class LedgerModel {
 
 class Account {
   readonly requests: Request[] = [];
+  policy: Key | undefined;
+  readonly users: User[] = [];
   readonly keys: Key[] = [];
   readonly lots: Lot[] = [];
   readonly lines: JournalLine[] = [];
@@ -575,23 +622,126 @@ class Account {
     return this.requests.find((request) => request.id === id && !request.forgotten);
   }
 
-  running(key?: string): Request[] {
-    return this.requests.filter(
-      (request) => request.state === 'held' && (key === undefined || request.key === key),
-    );
+  running(has: (request: Request) => boolean = () => true): Request[] {
+    return this.requests.filter((request) => request.state === 'held' && has(request));
   }
 
-  /** Total charge of the requests that were admitted in the window. */
-  charged(key: string, window: number): bigint {
-    const counted = this.requests.filter((request) => request.key === key && request.window === window);
+  /** Total charge of a holder's requests, or of those that were admitted in the same period as `at`. */
+  charged({ has }: Holder, per: BudgetPeriod = 'lifetime', at = 0): bigint {
+    const counted = this.requests.filter(
+      (request) => has(request) && windowOf(per, request.at) === windowOf(per, at),
+    );
     return total(counted.map((request) => request.charged));
   }
 
-  /** The rest of the key's budget; undefined without one. */
-  room(key: Key, now: number): bigint | undefined {
-    if (!key.limits.budget) return undefined;
-    const holds = total(this.running(key.id).map((request) => request.hold));
-    return key.limits.budget.amount - this.charged(key.id, laterWindow(key, now)) - holds;
+  /** The tightest budget; undefined without one. */
+  room(
+    holders: readonly Holder[],
+    now: number,
+  ): Pick<Extract<ExceededLimit, { code: 'budget' }>, 'limitedBy' | 'budget' | 'left'> | undefined {
+    const rooms = holders.flatMap((holder) =>
+      (holder.limits.budgets ?? []).map((budget) => {
+        const holds = total(this.running(holder.has).map((request) => request.hold));
+        const spent = this.charged(holder, budget.per, Math.max(now, holder.of.countedAt));
+        return { limitedBy: holder.kind, budget, left: budget.amount - spent - holds };
+      }),
+    );
+    return rooms.toSorted((a, b) => Number(a.left - b.left))[0];
+  }
+
+  keyHolder(key: Key): Holder {
+    return {
+      kind: 'key',
+      of: key,
+      limits: key.limits,
+      has: ({ key: id, counts }) => counts.key && id === key.id,
+      rate: (name, now) => {
+        const limit = name === 'requests' ? key.limits.requestsPerMinute : key.limits.tokensPerMinute;
+        return limit === undefined ? undefined : { limit, ...levelOf(limit, key[name], now) };
+      },
+      take: (name, count, now) => void key[name].takes.push({ at: now, count }),
+    };
+  }
+
+  policyHolder(policy: Key): Holder {
+    return { ...this.keyHolder(policy), kind: 'account', has: ({ counts }) => counts.account };
+  }
+
+  userHolder(user: User): Holder {
+    const scope = user.key === '' ? this.policy : this.keys.find(({ id }) => id === user.key);
+    const limits = scope?.endUsers ?? {};
+    const limitOf = (name: 'requests' | 'tokens'): number | undefined =>
+      name === 'requests' ? limits.requestsPerMinute : limits.tokensPerMinute;
+    return {
+      kind: 'end_user',
+      of: user,
+      limits,
+      has: ({ counts }) => counts.user === `${user.key}~${user.id}`,
+      rate: (name, now) => {
+        const limit = limitOf(name);
+        return limit === undefined ? undefined : { limit, level: userLevel(user[name], limit, now) };
+      },
+      take: (name, count, now) => {
+        const limit = limitOf(name);
+        if (limit === undefined) return;
+        const level = userLevel(user[name], limit, now) - count * MINUTE;
+        const most = limit * MINUTE;
+        user[name] = {
+          level: Math.min(most, Math.max(-60 * most, level)),
+          at: Math.max(user[name].at, now),
+        };
+      },
+    };
+  }
+
+  /** Key, account and end user of a request that is to be admitted. */
+  holdersFor(key: Key, endUser: string | undefined, now: number): Holder[] {
+    const holders = [this.keyHolder(key)];
+    if (this.policy) holders.push(this.policyHolder(this.policy));
+    const limits = key.endUsers ?? this.policy?.endUsers;
+    if (!limits || endUser === undefined) return holders;
+    const scope = key.endUsers ? key.id : '';
+    const find = (id: string): User | undefined =>
+      this.users.find((user) => user.key === scope && user.id === id);
+    const full = find(endUser) === undefined && this.users.length >= (limits.max ?? 10_000);
+    const id = full ? '' : endUser;
+    const fresh = {
+      key: scope,
+      id,
+      countedAt: now,
+      requests: { level: (limits.requestsPerMinute ?? 0) * MINUTE, at: now },
+      tokens: { level: (limits.tokensPerMinute ?? 0) * MINUTE, at: now },
+    };
+    return [...holders, { ...this.userHolder(find(id) ?? fresh), shares: full }];
+  }
+
+  holdersOf({ key: id, counts }: Request): Holder[] {
+    const key = this.keys.find((each) => each.id === id);
+    const user = this.users.find((each) => counts.user === `${each.key}~${each.id}`);
+    return [
+      ...(key && counts.key ? [this.keyHolder(key)] : []),
+      ...(this.policy && counts.account ? [this.policyHolder(this.policy)] : []),
+      ...(user ? [this.userHolder(user)] : []),
+    ];
+  }
+
+  /** Adds the holders that are new. */
+  keep(holders: readonly Holder[]): void {
+    for (const { kind, of } of holders) {
+      if (kind === 'key' && !this.keys.includes(of as Key)) this.keys.push(of as Key);
+      if (kind === 'end_user' && !this.users.includes(of as User)) this.users.push(of as User);
+    }
+  }
+
+  endUserState(user: User): EndUserState {
+    const holder = this.userHolder(user);
+    return {
+      ...(user.key !== '' && { key: user.key }),
+      endUser: user.id,
+      ...counters(this, holder),
+      ...(holder.limits.requestsPerMinute && { requestBucket: user.requests }),
+      ...(holder.limits.tokensPerMinute && { tokenBucket: user.tokens }),
+    };
   }
 
   /** The request that has the idempotency key: of all that ever had it, the one that wasn't voided. */
@@ -603,17 +753,20 @@ class Account {
     return having.find((request) => request.state !== 'voided' && !request.forgotten);
   }
 
-  hold(key: Key, command: Hold, now: number): void {
+  hold(holders: readonly Holder[], command: Hold, now: number): void {
     const { requestId, hold, tokens, leaseMs, idempotencyKey, model = '' } = command;
-    if (!this.keys.includes(key)) this.keys.push(key);
-    key.window = laterWindow(key, now);
-    key.requests.takes.push({ at: now, count: 1 });
-    if (tokens > 0) key.tokens.takes.push({ at: now, count: tokens });
+    this.keep(holders);
+    const at = enter(holders, now);
+    for (const { take } of holders) {
+      take('requests', 1, now);
+      if (tokens > 0) take('tokens', tokens, now);
+    }
     this.requests.push({
       id: requestId,
       state: 'held',
-      key: key.id,
-      window: key.window,
+      key: (holders[0]!.of as Key).id,
+      at,
+      counts: countsIn(holders),
       hold,
       charged: 0n,
       checkpoint: 0n,
@@ -724,8 +877,9 @@ class Account {
 
   /** Corrects the tokens of the request to the final number. */
   giveTokens(request: Request, used: number, now: number): void {
-    const key = this.keys.find((each) => each.id === request.key);
-    if (used !== request.tokens) key?.tokens.takes.push({ at: now, count: used - request.tokens });
+    for (const { take } of this.holdersOf(request)) {
+      if (used !== request.tokens) take('tokens', used - request.tokens, now);
+    }
     request.tokens = used;
   }
 
@@ -754,7 +908,9 @@ interface Hold {
 interface Request {
   readonly id: string;
   readonly key: string;
-  readonly window: number;
+  /** When it was admitted, by the latest clock that its holders have seen. */
+  readonly at: number;
+  readonly counts: Counts;
   idempotencyKey: IdempotencyKey | undefined;
   state: RequestRecord['state'];
   hold: bigint;
@@ -785,18 +941,51 @@ interface Lot {
   remaining: bigint;
 }
 
+/** Whose limits a request counts against. */
+interface Counts {
+  readonly key: boolean;
+  readonly account: boolean;
+  /** `key~end user` */
+  readonly user: string | undefined;
+}
+
+/** One whose limits a request counts against. */
+interface Holder {
+  readonly kind: LimitHolder;
+  readonly of: Key | User;
+  readonly limits: KeyLimits;
+  readonly shares?: boolean;
+  readonly has: (request: Request) => boolean;
+  readonly rate: (
+    name: 'requests' | 'tokens',
+    now: number,
+  ) => { readonly limit: number; readonly level: number } | undefined;
+  readonly take: (name: 'requests' | 'tokens', count: number, now: number) => void;
+}
+
+interface User {
+  /** Empty for one whom the account limits. */
+  readonly key: string;
+  readonly id: string;
+  countedAt: number;
+  requests: { readonly level: number; readonly at: number };
+  tokens: { readonly level: number; readonly at: number };
+}
+
 interface Key {
   readonly id: string;
   readonly createdAt: number;
   name: string;
   limits: KeyLimits;
+  endUsers?: EndUserLimits | undefined;
   expiresAt?: number | undefined;
   policy?: string | undefined;
+  paused?: boolean | undefined;
   hash: string | undefined;
   previous?: { readonly hash: string; readonly until: number } | undefined;
   revokedAt?: number;
   version: number;
-  window: number;
+  countedAt: number;
   requests: Takes;
   tokens: Takes;
 }
@@ -813,7 +1002,8 @@ interface Take {
 }
 
 const MINUTE = 60_000;
-const DAY = 24 * 60 * MINUTE;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
 /** How long the record of a request that cost nothing is kept. */
 const FREE = 10 * MINUTE;
 
@@ -829,7 +1019,8 @@ function blank(id: string, now: number): Request {
   return {
     id,
     key: '',
-    window: 0,
+    at: 0,
+    counts: { key: false, account: false, user: undefined },
     idempotencyKey: undefined,
     state: 'voided',
     hold: 0n,
@@ -852,36 +1043,62 @@ function newKey(id: string, hash: string | undefined, terms: KeyTerms, createdAt
     ...filled(terms),
     hash,
     version: 1,
-    window: windowOf(terms.limits ?? {}, createdAt),
+    countedAt: createdAt,
     requests: { since: createdAt, takes: [] },
     tokens: { since: createdAt, takes: [] },
   };
 }
 
-function termsOf({ name, limits, expiresAt, policy }: Key): ReturnType<typeof filled> {
-  return { name, limits, expiresAt, policy };
+function termsOf({ name, limits, endUsers, expiresAt, policy, paused }: Key): ReturnType<typeof filled> {
+  return { name, limits, endUsers, expiresAt, policy, paused };
 }
 
 function filled({
   name,
   limits = {},
+  endUsers,
   expiresAt,
   policy,
-}: KeyTerms): Pick<Key, 'name' | 'limits' | 'expiresAt' | 'policy'> {
-  return { name, limits, expiresAt, policy };
+  paused = false,
+}: KeyTerms): Pick<Key, 'name' | 'limits' | 'endUsers' | 'expiresAt' | 'policy' | 'paused'> {
+  return { name, limits, endUsers, expiresAt, policy, paused };
 }
 
-function windowOf({ budget }: KeyLimits, now: number): number {
+function windowOf(per: BudgetPeriod, now: number): number {
   const date = new Date(now);
   const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
-  if (budget?.per === 'day') return Date.UTC(year, month, day);
-  if (budget?.per === 'week') return Date.UTC(year, month, day - ((date.getUTCDay() + 6) % 7));
-  if (budget?.per === 'month') return Date.UTC(year, month, 1);
+  if (per === 'hour') return Date.UTC(year, month, day, date.getUTCHours());
+  if (per === 'day') return Date.UTC(year, month, day);
+  if (per === 'week') return Date.UTC(year, month, day - ((date.getUTCDay() + 6) % 7));
+  if (per === 'month') return Date.UTC(year, month, 1);
   return 0;
 }
 
-function laterWindow(key: Key, now: number): number {
-  return Math.max(key.window, windowOf(key.limits, now));
+/** Sets the clock of all holders to the latest of them; returns it. */
+function enter(holders: readonly Holder[], now: number): number {
+  const at = Math.max(now, ...holders.map(({ of }) => of.countedAt));
+  for (const { of } of holders) of.countedAt = at;
+  return at;
+}
+
+function countsIn(holders: readonly Holder[]): Counts {
+  const kinds = holders.map(({ kind }) => kind);
+  const user = holders.find(({ kind }) => kind === 'end_user')?.of as User | undefined;
+  return {
+    key: kinds.includes('key'),
+    account: kinds.includes('account'),
+    user: user && `${user.key}~${user.id}`,
+  };
+}
+
+function shares(holders: readonly Holder[]): { sharesEndUser?: true } {
+  return holders.some((holder) => holder.shares) ? { sharesEndUser: true } : {};
+}
+
+/** The level of an end user's bucket, whose limit may have changed since. */
+function userLevel({ level, at }: User['requests'], limit: number, now: number): number {
+  const elapsed = Math.min(Math.max(0, now - at), 61 * MINUTE);
+  return Math.min(limit * MINUTE, level + elapsed * limit);
 }
 
 /** The level of the bucket, replayed from when it was full. */
@@ -903,62 +1120,86 @@ function refilled(level: bigint, at: number, limit: number, now: number): bigint
   return level + more > full ? full : level + more;
 }
 
-function waitFor(limit: number | undefined, takes: Takes, count: number, now: number): number {
-  if (limit === undefined) return 0;
+function levelOf(limit: number, takes: Takes, now: number): { level: number } {
   const { level, at } = bucket(limit, takes);
-  const needed = Math.min(count, limit) * MINUTE;
-  const missing = needed - Number(refilled(BigInt(level), at, limit, now));
-  return Math.max(0, Math.ceil(missing / limit));
+  return { level: Number(refilled(BigInt(level), at, limit, now)) };
 }
 
-function ratesIn({ limits, requests, tokens }: Key, now: number): { rates?: KeyRates } {
-  const { requestsPerMinute, tokensPerMinute } = limits;
-  if (requestsPerMinute === undefined && tokensPerMinute === undefined) return {};
-  return {
-    rates: {
-      ...(requestsPerMinute !== undefined && { requests: rateOf(requestsPerMinute, requests, now) }),
-      ...(tokensPerMinute !== undefined && { tokens: rateOf(tokensPerMinute, tokens, now) }),
-    },
+function waitIn(
+  { kind, rate }: Holder,
+  code: 'requests_per_minute' | 'tokens_per_minute',
+  count: number,
+  now: number,
+): Extract<ExceededLimit, { retryAfterMs: number }> {
+  const { limit, level } = rate(code === 'requests_per_minute' ? 'requests' : 'tokens', now) ?? {
+    limit: Infinity,
+    level: Infinity,
   };
+  const missing = level === Infinity ? 0 : Math.min(count, limit) * MINUTE - level;
+  return { code, limitedBy: kind, limit, retryAfterMs: Math.max(0, Math.ceil(missing / limit)) };
 }
 
-function rateOf(limit: number, takes: Takes, now: number): KeyRate {
-  const { level, at } = bucket(limit, takes);
-  const units = Number(refilled(BigInt(level), at, limit, now)) / MINUTE;
+function ratesIn(holders: readonly Holder[], now: number): { rates?: KeyRates } {
+  const tightest = (name: 'requests' | 'tokens'): KeyRate | undefined =>
+    holders
+      .flatMap((holder) => holder.rate(name, now) ?? [])
+      .map(rateOf)
+      .toSorted((a, b) => a.remaining - b.remaining)[0];
+  const [requests, tokens] = [tightest('requests'), tightest('tokens')];
+  return requests || tokens ? { rates: { ...(requests && { requests }), ...(tokens && { tokens }) } } : {};
+}
+
+function rateOf({ limit, level }: { readonly limit: number; readonly level: number }): KeyRate {
   // A limit of n per minute refills one unit per n-th of a minute.
   return {
     limit,
-    remaining: units > 0 ? Math.floor(units) : 0,
-    resetMs: waitFor(limit, takes, limit, now),
+    remaining: level > 0 ? Math.floor(level / MINUTE) : 0,
+    resetMs: Math.max(0, Math.ceil((limit * MINUTE - level) / limit)),
   };
 }
 
 function keyRecord(account: string, key: Key): KeyRecord {
-  const { id, name, createdAt, revokedAt, expiresAt, limits, policy, version, previous } = key;
+  const { id, name, createdAt, revokedAt, expiresAt, limits, endUsers, policy, version, previous } = key;
+  const state = key.paused ? 'paused' : 'active';
   return {
     account,
     key: id,
     name,
-    state: revokedAt === undefined ? 'active' : 'revoked',
+    state: revokedAt === undefined ? state : 'revoked',
     createdAt,
     ...(revokedAt !== undefined && { revokedAt }),
     ...(expiresAt !== undefined && { expiresAt }),
     limits,
+    ...(endUsers && { endUsers }),
     ...(policy !== undefined && { policy }),
     version,
     ...(previous && { overlapUntil: previous.until }),
   };
 }
 
-function keyState(account: string, owner: Account, key: Key): KeyState {
-  const { id, limits, window } = key;
-  const { requestsPerMinute, tokensPerMinute } = limits;
+function counters(owner: Account, holder: Holder): Counters {
+  const { countedAt } = holder.of;
+  const running = owner.running(holder.has);
+  const within = (per: BudgetPeriod): bigint => owner.charged(holder, per, countedAt);
+  return {
+    held: total(running.map((request) => request.hold)),
+    running: running.length,
+    spent: owner.charged(holder),
+    countedAt,
+    spentIn: { hour: within('hour'), day: within('day'), week: within('week'), month: within('month') },
+  };
+}
+
+/** For the order of end users. */
+export function endUserId({ key = '', endUser }: Pick<EndUserState, 'key' | 'endUser'>): string {
+  return `${key}~${endUser}`;
+}
+
+function keyState(account: string, owner: Account, holder: Holder, key: Key): KeyState {
+  const { requestsPerMinute, tokensPerMinute } = key.limits;
   return {
     ...keyRecord(account, key),
-    held: total(owner.running(id).map((request) => request.hold)),
-    running: owner.running(id).length,
-    spent: owner.charged(id, window),
-    window,
+    ...counters(owner, holder),
     ...(requestsPerMinute && { requestBucket: bucket(requestsPerMinute, key.requests) }),
     ...(tokensPerMinute && { tokenBucket: bucket(tokensPerMinute, key.tokens) }),
   };
@@ -968,6 +1209,7 @@ function recordOf({
   id,
   state,
   key,
+  counts,
   checkpoint,
   due,
   hold,
@@ -985,6 +1227,8 @@ function recordOf({
     state,
     amount,
     key,
+    ...(counts.account && { inAccount: true }),
+    ...(counts.user !== undefined && { endUser: userOf(counts.user) }),
     checkpoint,
     due,
     ...(idempotencyKey && { idempotencyKey }),
@@ -993,6 +1237,11 @@ function recordOf({
     ...(ending && { ending }),
     ...(provider && { provider }),
   };
+}
+
+function userOf(id: string): Pick<EndUserState, 'key' | 'endUser'> {
+  const [key = '', ...endUser] = id.split('~');
+  return { ...(key !== '' && { key }), endUser: endUser.join('~') };
 }
 
 const NO_COUNTS = {

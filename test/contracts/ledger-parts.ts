@@ -175,7 +175,7 @@ export function describeParts(ledger: LedgerFixture): void {
     });
 
     it('counts each part into the budget of its key, in the window of its request', async () => {
-      await createKey('k2', { budget: { amount: 90n, per: 'day' }, tokensPerMinute: 600 });
+      await createKey('k2', { budgets: [{ amount: 90n, per: 'day' }], tokensPerMinute: 600 });
       await admit(1, 10n, { key: 'k2', tokens: 21 });
       await leave(10n);
       await inParts(1, 50n, { key: 'k2' });
@@ -188,13 +188,13 @@ export function describeParts(ledger: LedgerFixture): void {
       await admit(2, 0n, { key: 'k2', requestId: requestId(2, clock.now) });
       await grant('g3', 5n);
       expect(await inParts(1, 50n, { key: 'k2' })).toMatchObject({ charged: 30n });
-      expect(await keyState('k2')).toMatchObject({ spent: 0n, window: NOON + 12 * HOUR });
+      expect(await keyState('k2')).toMatchObject({ spent: 30n, spentIn: { day: 0n, week: 30n } });
     });
 
     it('counts nothing into the budget of a key that was made after it', async () => {
       await leave(10n);
       await inParts(1, 50n, { key: 'k2' });
-      await createKey('k2', { budget: { amount: 90n, per: 'lifetime' } });
+      await createKey('k2', { budgets: [{ amount: 90n, per: 'lifetime' }] });
       await voidRequest(99);
       expect(await inParts(1, 50n, { key: 'k2' })).toMatchObject({ code: 'ok', charged: 50n });
       expect(await keyState('k2')).toMatchObject({ spent: 0n });

@@ -16,7 +16,7 @@ export function describeRefusals(ledger: LedgerFixture): void {
         concurrentRequests: 1,
         requestsPerMinute: 1,
         tokensPerMinute: 10,
-        budget: { amount: 30n, per: 'day' },
+        budgets: [{ amount: 30n, per: 'day' }],
       } as const;
       await createKey('k2', limits);
       const named = {

@@ -175,7 +175,7 @@ export function describeRequests(ledger: LedgerFixture): void {
     });
 
     it('grows no hold beyond the budget of its key', async () => {
-      await createKey('k2', { budget: { amount: 40n, per: 'day' } });
+      await createKey('k2', { budgets: [{ amount: 40n, per: 'day' }] });
       await admit(1, 30n, { key: 'k2' });
       expect(await extend(1, 41n)).toMatchObject({ code: 'no_funds', hold: 30n });
       expect(await extend(1, 40n)).toMatchObject({ code: 'ok', hold: 40n });

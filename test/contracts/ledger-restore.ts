@@ -46,7 +46,7 @@ export function describeRestore(ledger: LedgerFixture): void {
     });
 
     it('goes past the budget of its key, and counts into it', async () => {
-      await createKey('k2', { budget: { amount: 20n, per: 'day' } });
+      await createKey('k2', { budgets: [{ amount: 20n, per: 'day' }] });
       expect(await restore(1, 30n, { key: 'k2' })).toMatchObject({ code: 'ok', hold: 30n });
       await settle(1, 5n);
       expect(await admit(2, 16n, { key: 'k2' })).toMatchObject({ code: 'budget', left: 15n });

@@ -1,9 +1,10 @@
-import type { KeyLimits } from '../../src/ledger/contract/key-records.ts';
+import type { BudgetPeriod, KeyLimits } from '../../src/ledger/contract/key-records.ts';
 import type { AccountState, RequestRecord } from '../../src/ledger/contract/ledger-store.ts';
 import type { Admission, RequestTruth } from './truth.ts';
 
 const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 /** Maximum debt of a bucket, in minutes of refill. */
 const MAX_DEBT_MINUTES = 60;
 
@@ -19,6 +20,9 @@ export interface Judged {
   readonly state: AccountState;
   /** All requests of its API key. */
   readonly ofKey: readonly RequestTruth[];
+  /** All requests of its account, and the limits of that. */
+  readonly ofAccount: readonly RequestTruth[];
+  readonly accountLimits: KeyLimits | undefined;
   /** The gateway can't know yet of what was lost between these two times. */
   readonly hidden: { readonly from: number; readonly to: number };
 }
@@ -42,21 +46,41 @@ interface Use {
  * Each sum is a lower bound of the real usage, so every reported violation is certain.
  */
 export function judge(judged: Judged): Admission {
-  const { request, by, sentAt, at, state, ofKey, hidden } = judged;
+  const { request, by, at, state, ofKey, ofAccount, accountLimits } = judged;
   const records = new Map(state.requests.map((record) => [record.id, record]));
+  const uses = usesOf(judged, records, ofKey);
+  const hold = records.get(request.id)?.amount ?? 0n;
+  const repeated = repeatedKey(request, othersOf(request, ofKey), uses);
+  const { id, key, tokens } = request;
+  const ofLimits = { id, tokens, hold, at };
+  const wrong =
+    repeated.wrong ??
+    passedLimit({ ...ofLimits, who: `key ${key}`, limits: request.limits }, uses) ??
+    passedLimit(
+      { ...ofLimits, who: `account ${request.account}`, limits: accountLimits },
+      accountLimits ? usesOf(judged, records, ofAccount) : [],
+    );
+  return { at, isExcused: repeated.isExcused, wrong: wrong && `${wrong} (by ${by})` };
+}
+
+function othersOf(request: RequestTruth, all: readonly RequestTruth[]): RequestTruth[] {
+  return all.filter((each) => each !== request && !each.isForgiven);
+}
+
+/** The other requests that count. */
+function usesOf(
+  { request, by, sentAt, hidden }: Judged,
+  records: ReadonlyMap<string, RequestRecord>,
+  all: readonly RequestTruth[],
+): Use[] {
   const isKnown = ({ knownTo, lostAt }: RequestTruth): boolean =>
     (knownTo.get(by) ?? Infinity) < sentAt && !(lostAt >= hidden.from && lostAt <= hidden.to);
-  const others = ofKey.filter((each) => each !== request && !each.isForgiven);
   const uses: Use[] = [];
-  for (const other of others) {
+  for (const other of othersOf(request, all)) {
     const record = records.get(other.id);
     if (record || (isKnown(other) && other.wasAdmitted)) uses.push({ request: other, record });
   }
-  const window = windowStart(request.limits, at);
-  const hold = records.get(request.id)?.amount ?? 0n;
-  const repeated = repeatedKey(request, others, uses);
-  const wrong = repeated.wrong ?? passedLimit(request, uses, { hold, window, at });
-  return { at, window, isExcused: repeated.isExcused, wrong: wrong && `${wrong} (by ${by})` };
+  return uses;
 }
 
 function repeatedKey(
@@ -105,37 +129,56 @@ function isInForce(request: RequestTruth, record: RequestRecord | undefined): bo
 }
 
 function passedLimit(
-  { id, key, limits, tokens }: RequestTruth,
+  {
+    id,
+    who,
+    limits,
+    tokens,
+    hold,
+    at,
+  }: {
+    readonly id: string;
+    /** Whose limits they are. */
+    readonly who: string;
+    readonly limits: KeyLimits | undefined;
+    readonly tokens: number;
+    readonly hold: bigint;
+    readonly at: number;
+  },
   uses: readonly Use[],
-  { hold, window, at }: { readonly hold: bigint; readonly window: number; readonly at: number },
 ): string | undefined {
   if (!limits) return undefined;
-  const { budget, concurrentRequests, requestsPerMinute, tokensPerMinute } = limits;
-  if (budget) {
+  const { budgets = [], concurrentRequests, requestsPerMinute, tokensPerMinute } = limits;
+  for (const budget of budgets) {
     let used = hold;
-    for (const use of uses) if (use.request.admission?.window === window) used += spentOf(use);
+    for (const use of uses) {
+      const { admission } = use.request;
+      if (admission && windowStart(budget.per, admission.at) === windowStart(budget.per, at)) {
+        used += spentOf(use);
+      }
+    }
     if (used > budget.amount) {
-      return `I9: ${id} was admitted, and with it key ${key} has used ${used} of a budget of ${budget.amount} a ${budget.per}`;
+      return `I9: ${id} was admitted, and with it ${who} has used ${used} of a budget of ${budget.amount} a ${budget.per}`;
     }
   }
   const running = uses.filter(({ request, record }) =>
     record ? record.state === 'held' : request.state === 'running',
   );
   if (concurrentRequests !== undefined && running.length >= concurrentRequests) {
-    return `I9: ${id} was admitted, though ${running.length} requests of key ${key} ran`;
+    return `I9: ${id} was admitted, though ${running.length} requests of ${who} ran`;
   }
   if (requestsPerMinute !== undefined) {
     const takes = uses
       .filter((use) => isCounted(use, at))
       .map(({ request: { admission } }) => ({ at: admission?.at ?? 0, count: 1 }));
     if (isEmpty(takes, requestsPerMinute, 1, at)) {
-      return `I9: ${id} was admitted, though key ${key} has used its ${requestsPerMinute} requests per minute`;
+      return `I9: ${id} was admitted, though ${who} has used its ${requestsPerMinute} requests per minute`;
     }
   }
   if (tokensPerMinute !== undefined) {
     const takes = uses.flatMap((use) => tokensOf(use, at));
     if (isEmpty(takes, tokensPerMinute, tokens, at)) {
-      return `I9: ${id} was admitted, though key ${key} has used its ${tokensPerMinute} tokens per minute`;
+      return `I9: ${id} was admitted, though ${who} has used its ${tokensPerMinute} tokens per minute`;
     }
   }
   return undefined;
@@ -198,10 +241,12 @@ function isEmpty(takes: readonly Take[], limit: number, count: number, now: numb
 }
 
 /** Start of a budget window, UTC. */
-function windowStart(limits: KeyLimits | undefined, at: number): number {
+function windowStart(per: BudgetPeriod, at: number): number {
   const date = new Date(at);
   const day = Math.floor(at / DAY_MS) * DAY_MS;
-  switch (limits?.budget?.per) {
+  switch (per) {
+    case 'hour':
+      return Math.floor(at / HOUR_MS) * HOUR_MS;
     case 'day':
       return day;
     case 'week':

@@ -257,14 +257,15 @@ export class Gateway {
   }
 
   async #admit({ plan, caller, idempotencyKey }: Asked, requestId: string, quote: Quote): Promise<Hold> {
-    const { account, key, externalKey, limits } = caller;
+    const { account, key, externalKey } = caller;
     const { hold, refusal } = await this.#settlements.admit({
       requestId,
-      caller: { account, key, externalKey, ...(limits && { limits }) },
+      caller: { account, key, externalKey },
       model: MODEL,
       quote,
       stream: plan.stream,
       idempotencyKey,
+      endUser: undefined,
       startedAt: performance.now(),
     });
     if (!hold) throw refusal ?? new Error('its key was changed');

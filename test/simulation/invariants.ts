@@ -92,9 +92,11 @@ export function wrongAdmit(
   const key = state.keys.find((each) => each.key === command.key);
   if (!key) return `${requestId} was admitted without a key`;
   if (!externalKey && key.state === 'revoked') return `${requestId} was admitted with a revoked key`;
-  const { budget, concurrentRequests = Infinity } = key.limits;
-  if (budget && key.spent + key.held > budget.amount) {
-    return `I9: key ${key.key} has spent ${key.spent} and holds ${key.held}, of a budget of ${budget.amount}`;
+  const { budgets = [], concurrentRequests = Infinity } = key.limits;
+  for (const { amount, per } of budgets) {
+    const spent = per === 'lifetime' ? key.spent : key.spentIn[per];
+    if (spent + key.held <= amount) continue;
+    return `I9: key ${key.key} has spent ${spent} and holds ${key.held}, of a budget of ${amount}`;
   }
   if (key.running > concurrentRequests) return `key ${key.key} has ${key.running} requests at once`;
   return wrongState(state);

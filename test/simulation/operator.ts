@@ -1,3 +1,4 @@
+import { ACCOUNT_POLICY } from '../../src/ledger/contract/key-records.ts';
 import { hash } from 'node:crypto';
 
 import { type LedgerStore, StoreUnavailableError } from '../../src/ledger/contract/ledger-store.ts';
@@ -27,9 +28,17 @@ export class Operator {
   /** Creates the accounts, before the fault phase. */
   open(): void {
     const { server, swarm } = this.#world;
-    for (const { id, opening, keys, externalKeys } of swarm.accounts) {
+    for (const { id, opening, keys, externalKeys, limits: ofAccount } of swarm.accounts) {
       const grant = { account: id, id: openingOf(id), amount: opening };
       this.#apply('grant', id, grant.id, (store) => store.grant(grant));
+      if (ofAccount) {
+        const policy = { account: id, key: ACCOUNT_POLICY, version: 0, name: id, limits: ofAccount };
+        this.#apply('updateKey', id, ACCOUNT_POLICY, async (store) => {
+          // The grant is applied after such a look, too: it makes the account.
+          await store.snapshot(id);
+          return store.updateKey(policy);
+        });
+      }
       for (const { id: key, limits } of externalKeys ? [] : keys) {
         const create = {
           account: id,

@@ -30,6 +30,8 @@ export interface Account {
   readonly id: string;
   readonly externalKeys: boolean;
   readonly opening: bigint;
+  /** For all of its keys together. */
+  readonly limits: KeyLimits | undefined;
   readonly keys: readonly { readonly id: string; readonly limits: KeyLimits | undefined }[];
 }
 
@@ -141,6 +143,7 @@ function drawAccount(random: Random, id: string): Account {
     externalKeys,
     // Enough for a few requests at once, or for all of them.
     opening: priceOf(400, 60) * BigInt(random.pick([2, 5, 20, 1000])),
+    limits: accountLimits(id),
     keys: Array.from({ length: random.between(1, 2) }, (_, n) => ({
       id: `key${n}`,
       limits: externalKeys || random.chance(0.4) ? undefined : drawLimits(random),
@@ -148,13 +151,23 @@ function drawAccount(random: Random, id: string): Account {
   };
 }
 
+/** Not drawn, so that a seed has the same world with and without them. */
+function accountLimits(id: string): KeyLimits | undefined {
+  const number = Number(id.replaceAll(/\D/g, ''));
+  if (number % 2 === 0) return undefined;
+  const budget = { amount: priceOf(400, 60) * 40n, per: 'hour' } as const;
+  return { budgets: [budget], requestsPerMinute: 12, tokensPerMinute: 1200, concurrentRequests: 6 };
+}
+
 function drawLimits(random: Random): KeyLimits {
   return {
     ...(random.chance(0.5) && {
-      budget: {
-        amount: priceOf(400, 60) * BigInt(random.between(1, 30)),
-        per: random.pick(['day', 'week', 'month', 'lifetime'] as const),
-      },
+      budgets: [
+        {
+          amount: priceOf(400, 60) * BigInt(random.between(1, 30)),
+          per: random.pick(['hour', 'day', 'week', 'month', 'lifetime'] as const),
+        },
+      ],
     }),
     ...(random.chance(0.3) && { requestsPerMinute: random.between(1, 10) }),
     ...(random.chance(0.3) && { tokensPerMinute: random.between(100, 1000) }),

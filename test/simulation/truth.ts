@@ -28,8 +28,6 @@ export interface Asked {
 export interface Admission {
   /** By the store's clock. */
   readonly at: number;
-  /** Start of its budget window. */
-  readonly window: number;
   /** Why it should have been refused, if so. */
   readonly wrong: string | undefined;
   /** It was admitted in the unavoidable window, in which a used idempotency key can be admitted again. */
@@ -204,6 +202,11 @@ export class Truth {
     for (const { id, account: of, key, isAcknowledged } of this.operations.values()) {
       if (key && of === account && isAcknowledged) yield { id, limits: key.limits };
     }
+  }
+
+  /** Requests of an account. */
+  ofAccount(account: string): readonly RequestTruth[] {
+    return [...this.#byKey].flatMap(([name, requests]) => (name.startsWith(`${account} `) ? requests : []));
   }
 
   /** Requests of an API key, in order of arrival. */

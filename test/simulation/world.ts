@@ -358,7 +358,10 @@ export class World {
       return;
     }
     const hidden = this.rollbacks.hiddenFrom(from, account);
-    const admission = judge({ request, by: from, sentAt, at, state, ofKey, hidden });
+    const accountLimits = this.swarm.accounts.find((each) => each.id === account)?.limits;
+    const ofAccount = accountLimits ? this.truth.ofAccount(account) : [];
+    const about = { request, by: from, sentAt, at, state, hidden };
+    const admission = judge({ ...about, ofKey, ofAccount, accountLimits });
     // What was lost with all the files can only be restored from a backup.
     const isJudged = !this.server.isEmpty && !this.storeClockStepped;
     request.admission = isJudged ? admission : { ...admission, wrong: undefined };

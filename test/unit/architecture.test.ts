@@ -36,7 +36,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   webhooks: ['observability', 'ledger/reliability', ...GROUND],
   options: ['observability', 'metering', ...GROUND],
   http: ['options', 'metering', ...GROUND],
-  keys: ['http', 'options', 'metering', 'ledger/engine', ...GROUND],
+  keys: ['http', 'options', 'metering', 'ledger/engine', 'ledger/operations', ...GROUND],
   catalog: ['http', 'options', 'metering', ...GROUND],
   upstream: ['catalog', 'http', 'options', 'observability', 'metering', ...GROUND],
   billing: ['keys', 'catalog', 'http', 'options', 'observability', 'metering', 'ledger/engine', ...GROUND],

@@ -1,6 +1,11 @@
 import { createAccounts } from '../../ledger/operations/accounts.ts';
 import { table } from '../terminal/table.ts';
-import { type StoreCommand, usd } from './command.ts';
+import { type AccountDetails, type Accounts, createAccountPolicies } from '../../keys/account-policies.ts';
+import { policyText } from '../../keys/key-policy.ts';
+import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
+import { NotFoundError, type StoreCommand, usd, UsageError } from './command.ts';
+import { POLICY_OPTIONS, policyChanges } from './key-options.ts';
+import { counterFacts, factsText } from './keys.ts';
 
 export const accountsCommand: StoreCommand = {
   name: 'accounts',
@@ -28,6 +33,76 @@ export const accountsCommand: StoreCommand = {
     return true;
   },
 };
+
+export const getAccountCommand: StoreCommand = {
+  name: 'accounts get',
+  summary: 'Show an account with its balance, its policy and what counts against that',
+  store: 'exists',
+  positionals: 'ACCOUNT',
+  options: {},
+  examples: ['accounts get acme'],
+  async run({ positionals: [account = ''], store, print }) {
+    const found = await policiesOf(store).get(account);
+    if (!found) throw new NotFoundError(`there is no account ${account}`, { account, error: 'no_account' });
+    print(details(found), found);
+    return true;
+  },
+};
+
+const ACCOUNT_OPTIONS = Object.fromEntries(
+  Object.entries(POLICY_OPTIONS).filter(([name]) => name !== 'expires' && name !== 'markup'),
+);
+
+export const updateAccountCommand: StoreCommand = {
+  name: 'accounts update',
+  summary: 'Change the limits of an account, for all of its keys together',
+  store: 'exists',
+  positionals: 'ACCOUNT',
+  options: {
+    ...ACCOUNT_OPTIONS,
+    remove: {
+      value: 'NAMES',
+      choices: Object.keys(ACCOUNT_OPTIONS),
+      isList: true,
+      help: 'options to remove, e.g. --remove budget,models',
+    },
+  },
+  examples: ['accounts update acme --budget 1.00/hour,20.00/month --requests-per-minute 60'],
+  async run({ positionals: [account = ''], options, store, print }) {
+    const changes = policyChanges(options);
+    if (Object.keys(changes).length === 0)
+      throw new UsageError('nothing to change; give at least one option');
+    const changed = await policiesOf(store).update(account, changes);
+    if (!changed) throw new NotFoundError(`there is no account ${account}`, { account, error: 'no_account' });
+    print(`${account}: ${policyText(changed.policy) || 'no limits'}`, changed);
+    return true;
+  },
+};
+
+/** Without a cache to invalidate: every process checks the policy's version in the store when it admits a completion. */
+function policiesOf(store: LedgerStore): Accounts {
+  return createAccountPolicies(store, createAccounts(store), { invalidate: () => {} });
+}
+
+function details({ id, balance, held, spent, granted, frozen, policy, limits }: AccountDetails): string {
+  const notes = Object.entries(policy.metadata ?? {}).map((pair) => pair.join('='));
+  return factsText([
+    ['id', id],
+    ['name', policy.name],
+    ['metadata', notes.join(',') || undefined],
+    ['state', frozen ? 'frozen' : 'active'],
+    ['balance', usd(balance)],
+    ['held', usd(held)],
+    ['spent', usd(spent)],
+    ['granted', usd(granted)],
+    ['policy', policyText(policy) || 'no limits'],
+    ...(limits
+      ? counterFacts(limits).map(
+          ([name, value]) => [name === 'spent' || name === 'held' ? `limit ${name}` : name, value] as const,
+        )
+      : []),
+  ]);
+}
 
 const HEADS = ['ACCOUNT', 'BALANCE', 'HELD', 'SPENT', 'GRANTED', 'STATE'];
 const PAGE = 1000;

@@ -1,10 +1,11 @@
 import {
+  type EndUserPolicy,
   type KeyPolicy,
   type KeyPolicyChanges,
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,
 } from '../../keys/key-policy.ts';
-import { BUDGET_PERIODS, everyCount } from '../../ledger/contract/key-records.ts';
+import { BUDGET_PERIODS, COUNT_LIMIT_NAMES, everyCount } from '../../ledger/contract/key-records.ts';
 import { notOneOf } from '../../platform/did-you-mean.ts';
 import { type CommandOption, wholeNumber, date, UsageError } from './command.ts';
 
@@ -23,7 +24,8 @@ const PARSERS: {
   ...everyCount(() => wholeNumber),
   markup: (factor) => ({ factor }),
   expiresAt: date,
-  metadata: pairsFrom,
+  metadata: (text) => pairsFrom(text, '--metadata', 'plan=pro,team=search'),
+  endUsers: endUsersFrom,
 };
 
 type Options = Readonly<Record<string, string | undefined>>;
@@ -52,26 +54,49 @@ function optionOf(field: keyof KeyPolicy): string {
   return POLICY_FIELDS[field].option[0];
 }
 
-function budgetFrom(text: string): NonNullable<KeyPolicy['budget']> {
-  const [, amount = '', period = ''] = /^([\d.]+)\/(\w+)$/.exec(text) ?? [];
-  const per = BUDGET_PERIODS.find((each) => each === period);
-  if (per) return { amount, per };
-  throw new UsageError(
-    `--budget must be as 5.00/month, of a day, week, month or lifetime, got ${JSON.stringify(text)}`,
-  );
+/** One budget, or several with commas. */
+function budgetFrom(text: string, option: string): NonNullable<KeyPolicy['budget']> {
+  const [first, ...more] = text.split(',').map((each) => {
+    const [, amount = '', period = ''] = /^([\d.]+)\/(\w+)$/.exec(each) ?? [];
+    const per = BUDGET_PERIODS.find((known) => known === period);
+    if (per) return { amount, per };
+    throw new UsageError(
+      `${option} must be as 5.00/month, of an hour, day, week, month or lifetime, got ${JSON.stringify(text)}`,
+    );
+  });
+  if (!first || more.length > 0) return first ? [first, ...more] : [];
+  return first;
 }
 
-function pairsFrom(text: string): Readonly<Record<string, string>> {
+/** Limits by the names of their own options; several budgets have a + between them. */
+function endUsersFrom(text: string, option: string): EndUserPolicy {
+  const pairs = pairsFrom(text, option, 'budget=1.00/day,requests-per-minute=10,max=500');
+  const { budget, max, ...rest } = pairs;
+  const counts = Object.entries(rest).map(([name, value]) => {
+    const limit = COUNT_LIMIT_NAMES.find((each) => optionOf(each) === name);
+    if (limit) return [limit, wholeNumber(value, `${name} of ${option}`)] as const;
+    throw new UsageError(
+      notOneOf(option, ['budget', ...COUNT_LIMIT_NAMES.map((each) => optionOf(each)), 'max'], name),
+    );
+  });
+  return {
+    ...(budget !== undefined && { budget: budgetFrom(budget.replaceAll('+', ','), `budget of ${option}`) }),
+    ...Object.fromEntries(counts),
+    ...(max !== undefined && { max: wholeNumber(max, `max of ${option}`) }),
+  };
+}
+
+function pairsFrom(text: string, option: string, example: string): Readonly<Record<string, string>> {
   const pairs = text.split(',').map((pair) => {
     const [name = '', ...value] = pair.split('=');
     if (name === '' || value.length === 0) {
-      throw new UsageError(`--metadata must be as plan=pro,team=search, got ${JSON.stringify(text)}`);
+      throw new UsageError(`${option} must be as ${example}, got ${JSON.stringify(text)}`);
     }
     return [name, value.join('=')] as const;
   });
   const notes = Object.fromEntries(pairs);
   if (Object.keys(notes).length < pairs.length) {
-    throw new UsageError(`--metadata must name each note once, got ${JSON.stringify(text)}`);
+    throw new UsageError(`${option} must name each once, got ${JSON.stringify(text)}`);
   }
   return notes;
 }

@@ -6,12 +6,13 @@ import {
   createApiKeys,
 } from '../../keys/api-keys.ts';
 import { policyText } from '../../keys/key-policy.ts';
-import { hashApiKey } from '../../keys/key-secret.ts';
+import type { LimitCounters } from '../../keys/limit-counters.ts';
 import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
 import {
   wholeNumber,
   NotFoundError,
+  requireAccount,
   type StoreCommand,
   type StoreInvocation,
   usd,
@@ -75,21 +76,50 @@ export const getKeyCommand: StoreCommand = {
 
 export const findKeyCommand: StoreCommand = {
   name: 'keys find',
-  summary: 'Show which API key a secret belongs to, such as one that has leaked',
+  summary: 'Show which API keys have a secret, such as one that has leaked, or an id',
   store: 'exists',
-  positionals: 'SECRET',
+  positionals: 'SECRET|ID',
   options: {},
-  examples: ['keys find sk-ccr-…'],
-  async run({ positionals: [secret = ''], store, print }) {
-    const record = await store.findKey(hashApiKey(secret));
-    const found = record && (await keysOf(store).get(record.account, record.key));
-    if (!found) {
-      throw new NotFoundError('no key has this secret, or it was rotated since', { error: 'no_key' });
+  examples: ['keys find sk-ccr-…', 'keys find 7fXk2LmQ9a'],
+  async run({ positionals: [secretOrId = ''], store, print }) {
+    const keys = keysOf(store);
+    const found = await keys.find(secretOrId);
+    if (found.length === 0) throw noKeyFound();
+    for (const [n, { account, id }] of found.entries()) {
+      const key = await keys.get(account, id);
+      if (key) print(n === 0 ? details(key) : `\n${details(key)}`, key);
     }
-    print(details(found), found);
     return true;
   },
 };
+
+export const pauseKeyCommand: StoreCommand = {
+  name: 'keys pause',
+  summary: 'Reject an API key until it is resumed; running requests continue and are charged',
+  ...pausing('pause'),
+};
+
+export const resumeKeyCommand: StoreCommand = {
+  name: 'keys resume',
+  summary: 'Accept a paused API key again',
+  ...pausing('resume'),
+};
+
+function pausing(verb: 'pause' | 'resume'): Omit<StoreCommand, 'name' | 'summary'> {
+  return {
+    store: 'exists',
+    positionals: 'ACCOUNT ID',
+    options: {},
+    examples: [`keys ${verb} acme prod`],
+    async run(invocation) {
+      const { account, id } = named(invocation);
+      const changed = await keysOf(invocation.store)[verb](account, id);
+      if (!changed) throw noKey(invocation);
+      invocation.print(`${account}: key ${id} is ${changed.state}`, changed);
+      return true;
+    },
+  };
+}
 
 export const updateKeyCommand: StoreCommand = {
   name: 'keys update',
@@ -148,11 +178,18 @@ export const revokeKeyCommand: StoreCommand = {
   name: 'keys revoke',
   summary: 'Revoke an API key permanently; running requests continue and are charged',
   store: 'exists',
-  positionals: 'ACCOUNT ID',
+  positionals: 'SECRET|ACCOUNT [ID]',
   options: {},
-  examples: ['keys revoke acme prod'],
+  examples: ['keys revoke acme prod', 'keys revoke sk-ccr-…'],
   async run(invocation) {
     const { account, id } = named(invocation);
+    if (id === '') {
+      const revoked = await keysOf(invocation.store).revokeFound(account);
+      if (!revoked) throw noKeyFound();
+      invocation.print(`${revoked.account}: revoked key ${revoked.id}`, revoked);
+      return true;
+    }
+    await requireAccount(invocation.store, account);
     if (!(await keysOf(invocation.store).revoke(account, id))) throw noKey(invocation);
     invocation.print(`${account}: revoked key ${id}`, { account, id, state: 'revoked' });
     return true;
@@ -176,14 +213,19 @@ function noKey(invocation: StoreInvocation): NotFoundError {
   return new NotFoundError(`account ${account} has no key ${id}`, { account, id, error: 'no_key' });
 }
 
+/** The message doesn't show what was given: it may be a secret. */
+function noKeyFound(): NotFoundError {
+  return new NotFoundError('no key has this secret or id, or it was rotated since', { error: 'no_key' });
+}
+
 function row(key: ApiKeyInfo): readonly string[] {
   return [key.id, key.name, key.state, time(key.createdAt), policyText(key)];
 }
 
 function details(key: ApiKeyDetails): string {
-  const { budgetLeft, budgetResetsAt, requestsLeft, tokensLeft, metadata = {} } = key;
+  const { metadata = {} } = key;
   const notes = Object.entries(metadata).map((pair) => pair.join('='));
-  const facts: readonly (readonly [string, string | number | undefined])[] = [
+  return factsText([
     ['id', key.id],
     ['account', key.account],
     ['name', key.name || undefined],
@@ -192,16 +234,41 @@ function details(key: ApiKeyDetails): string {
     ['created', time(key.createdAt)],
     ['revoked', key.revokedAt && time(key.revokedAt)],
     ['policy', policyText(key) || 'no limits'],
-    ['spent', usd(key.spent)],
-    ['held', usd(key.held)],
-    ['running', key.running],
-    [
+    ...counterFacts(key),
+  ]);
+}
+
+type Fact = readonly [name: string, value: string | number | undefined];
+
+/** What counts against the limits of a key or an account. */
+export function counterFacts(counters: LimitCounters): readonly Fact[] {
+  const {
+    spent,
+    held,
+    running,
+    budgetLeft,
+    budgetResetsAt,
+    budgets = [],
+    requestsLeft,
+    tokensLeft,
+  } = counters;
+  const single = { left: budgetLeft, resetsAt: budgetResetsAt };
+  const states = budgets.length > 0 ? budgets : [single];
+  return [
+    ['spent', usd(spent)],
+    ['held', usd(held)],
+    ['running', running],
+    ...states.map(({ left, resetsAt }): Fact => [
       'budget left',
-      budgetLeft && (budgetResetsAt ? `${usd(budgetLeft)}, until ${time(budgetResetsAt)}` : usd(budgetLeft)),
-    ],
+      left && (resetsAt ? `${usd(left)}, until ${time(resetsAt)}` : usd(left)),
+    ]),
     ['requests left', requestsLeft],
     ['tokens left', tokensLeft],
   ];
+}
+
+/** Facts, one a line, without those that there are none of. */
+export function factsText(facts: readonly Fact[]): string {
   return facts
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name.padEnd(13)}  ${escapeControlCharacters(String(value))}`)

@@ -24,6 +24,11 @@ export type LedgerEvent =
   | BalanceBelow
   /** A request was refused because its account is frozen, by its operator or because its totals did not add up. */
   | { readonly type: 'frozen'; readonly account: string; readonly requestId: string }
+  /**
+   * An account has as many end users with limits of their own as its policy allows (`endUsers.max`): the others share one.
+   * Emitted once by each process.
+   */
+  | { readonly type: 'end_users_full'; readonly account: string }
   /** An account lost acknowledged changes, as by a failover; they are being replayed. */
   | {
       readonly type: 'rollback';

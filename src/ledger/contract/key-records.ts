@@ -7,8 +7,12 @@ import type { ReplyMeta, MakesAccount, DurabilityInfo } from './reply.ts';
 export interface KeyTerms {
   readonly name: string;
   readonly limits?: KeyLimits;
+  /** Limits of each end user of its requests, in place of those that the account has for them. */
+  readonly endUsers?: EndUserLimits;
   /** Store time in ms from which the key is refused; undefined: never. */
   readonly expiresAt?: number;
+  /** Refused until it is changed again. @default false */
+  readonly paused?: boolean;
   /** Opaque text of your app: 1 to 8,192 characters. */
   readonly policy?: string;
 }
@@ -27,7 +31,11 @@ export type CreateKeyResult = ReplyMeta & {
   readonly code: 'ok' | 'conflict' | 'no_account';
 } & DurabilityInfo;
 
-/** Replaces all terms of a key: absent ones are removed. A limit per minute that changes starts with a full bucket. */
+/**
+ * Replaces all terms of a key: absent ones are removed. A limit per minute that changes starts with a full bucket.
+ *
+ * With ACCOUNT_POLICY as key: the terms of the account itself, which has version 0 until its first policy.
+ */
 export interface UpdateKey extends KeyTerms {
   readonly account: string;
   readonly key: string;
@@ -41,6 +49,9 @@ export type UpdateKeyResult = ReplyMeta &
     /** The version differs: the key was modified concurrently. Nothing was changed. */
     | { readonly code: 'changed' | 'no_key' }
   );
+
+/** Key of an account's own terms and counters in `updateKey` and `keyState`. No API key has it. */
+export const ACCOUNT_POLICY = '@';
 
 /** Replaces the secret of a key: id, terms and counters stay. */
 export interface RotateKey {
@@ -65,11 +76,12 @@ export interface KeyRecord {
   readonly account: string;
   readonly key: string;
   readonly name: string;
-  readonly state: 'active' | 'revoked';
+  readonly state: 'active' | 'paused' | 'revoked';
   readonly createdAt: number;
   readonly revokedAt?: number;
   readonly expiresAt?: number;
   readonly limits: KeyLimits;
+  readonly endUsers?: EndUserLimits;
   readonly policy?: string;
   /** Raised by each change of the key. */
   readonly version: number;
@@ -81,6 +93,8 @@ export interface KeyRecord {
 export interface FoundKey extends KeyRecord {
   /** When the hash stops identifying the key, in ms; undefined for the newest secret. */
   readonly hashUntil?: number;
+  /** The policy of its account; undefined while it has none. */
+  readonly accountPolicy?: { readonly version: number; readonly policy?: string };
 }
 
 /** The hashes that identify a key, for moving it to another store. */
@@ -89,18 +103,31 @@ export interface KeyHashes {
   readonly previous?: { readonly hash: string; readonly until: number };
 }
 
-/** A key as stored: its counters are as of its last request. */
-export interface KeyState extends KeyRecord {
+/** What counts against limits, as of the last request. */
+export interface Counters {
   readonly held: NanoDollars;
   readonly running: number;
-  /** Total charge of the requests that were admitted in `window`. */
+  /** Total charge. */
   readonly spent: NanoDollars;
-  /** Start of the latest budget window that a request entered, in ms, UTC; 0 without one. */
-  readonly window: number;
-  /** Present where the key's requests per minute are limited. */
+  /** The latest time at which a request was counted, in ms. */
+  readonly countedAt: number;
+  /** The part of `spent` of the requests that were admitted in the hour, day, week and month of `countedAt`. */
+  readonly spentIn: Readonly<Record<WindowPeriod, NanoDollars>>;
+  /** Present where requests per minute are limited. */
   readonly requestBucket?: Bucket;
-  /** Present where its tokens per minute are limited; may be in debt. */
+  /** Present where tokens per minute are limited; may be in debt. */
   readonly tokenBucket?: Bucket;
+}
+
+/** A key as stored. */
+export interface KeyState extends KeyRecord, Counters {}
+
+/** The counters of an end user of an account, or of one of its keys. */
+export interface EndUserState extends Counters {
+  /** The key whose limits of end users it counts against; undefined for the account's. */
+  readonly key?: string;
+  /** Empty for all beyond the maximum of end users, together. */
+  readonly endUser: string;
 }
 
 export interface Bucket {
@@ -115,14 +142,21 @@ export interface KeyStatus extends KeyRecord {
   readonly now: number;
   readonly held: NanoDollars;
   readonly running: number;
-  /** Total charge in the current budget window; without a budget, in all. */
+  /** Total charge. */
   readonly spent: NanoDollars;
-  /** What new requests may still hold; at least 0, also when the budget was overrun. */
-  readonly budgetLeft?: NanoDollars;
-  /** When the next budget window starts, in ms; undefined: never. */
-  readonly budgetResetsAt?: number;
+  /** The state of its budgets, in their order. */
+  readonly budgets: readonly BudgetStatus[];
   /** The state of its limits per minute. */
   readonly rates?: KeyRates;
+}
+
+export interface BudgetStatus extends Budget {
+  /** Total charge in the current window. */
+  readonly spent: NanoDollars;
+  /** What new requests may still hold; at least 0, also when the budget was overrun. */
+  readonly left: NanoDollars;
+  /** When the next window starts, in ms; undefined: never. */
+  readonly resetsAt?: number;
 }
 
 /** The state of a key's limits per minute, without those that it doesn't have. */
@@ -142,36 +176,64 @@ export interface KeyRate {
 
 /** Limits of a key; what isn't given isn't limited. Checks, rows, commands and the admin API derive from the table below. */
 export interface KeyLimits {
-  readonly budget?: { readonly amount: NanoDollars; readonly per: BudgetPeriod };
+  /** At most one for each period. */
+  readonly budgets?: readonly Budget[];
   readonly requestsPerMinute?: number;
   readonly tokensPerMinute?: number;
   readonly concurrentRequests?: number;
 }
 
-export type BudgetPeriod = 'day' | 'week' | 'month' | 'lifetime';
-export const BUDGET_PERIODS: readonly BudgetPeriod[] = ['day', 'week', 'month', 'lifetime'];
+export interface Budget {
+  readonly amount: NanoDollars;
+  readonly per: BudgetPeriod;
+}
 
-/** A limit that is a count, as all are but the budget. */
-export type CountLimit = Exclude<keyof KeyLimits, 'budget'>;
+/** Limits of each end user. */
+export interface EndUserLimits extends KeyLimits {
+  /** How many end users have counters of their own; those that come later share one. @default 10000 */
+  readonly max?: number;
+}
 
-/** Limit → its column. The order is that of a Redis key's record, which the Lua scripts read. */
-export const COUNT_LIMITS: Readonly<Record<CountLimit, string>> = {
-  requestsPerMinute: 'requests_per_minute',
-  tokensPerMinute: 'tokens_per_minute',
-  concurrentRequests: 'concurrent_requests',
-};
+export const DEFAULT_MAX_END_USERS = 10_000;
+export const MAX_END_USERS = 100_000;
+/** The longest id of an end user, in UTF-16 units. */
+export const MAX_END_USER_LENGTH = 128;
+
+/** Whose limit it is. A request counts against those of all three. */
+export type LimitHolder = 'key' | 'account' | 'end_user';
+
+/** The limit that refuses a request. Of several of a kind, the one that will do so longest. */
+export type ExceededLimit = { readonly limitedBy: LimitHolder } & (
+  | { readonly code: 'budget'; readonly budget: Budget; readonly left: NanoDollars }
+  | { readonly code: 'concurrency'; readonly limit: number }
+  | {
+      readonly code: 'requests_per_minute' | 'tokens_per_minute';
+      readonly limit: number;
+      readonly retryAfterMs: number;
+    }
+);
+
+/** A period that ends and begins again, by UTC; weeks begin on Monday. */
+export type WindowPeriod = 'hour' | 'day' | 'week' | 'month';
+export type BudgetPeriod = WindowPeriod | 'lifetime';
+export const WINDOW_PERIODS: readonly WindowPeriod[] = ['hour', 'day', 'week', 'month'];
+export const BUDGET_PERIODS: readonly BudgetPeriod[] = [...WINDOW_PERIODS, 'lifetime'];
+
+/** A limit that is a count, as all are but the budgets. */
+export type CountLimit = Exclude<keyof KeyLimits, 'budgets'>;
+
+/** The order is that in which stores keep them, and in which the Lua scripts read them. */
+export const COUNT_LIMIT_NAMES: readonly CountLimit[] = [
+  'requestsPerMinute',
+  'tokensPerMinute',
+  'concurrentRequests',
+];
 
 /** The longest name of a key, in UTF-16 units. */
 export const MAX_NAME_LENGTH = 200;
 
 /** The largest count: as a limit per minute it keeps every level of a bucket a safe integer. */
 export const MAX_COUNT_LIMIT = 1_000_000_000;
-
-export const COUNT_LIMIT_NAMES: readonly CountLimit[] = Object.keys(COUNT_LIMITS).filter(isCountLimit);
-
-function isCountLimit(name: string): name is CountLimit {
-  return Object.hasOwn(COUNT_LIMITS, name);
-}
 
 /** A value for each count. */
 export function everyCount<Value>(of: (limit: CountLimit) => Value): Readonly<Record<CountLimit, Value>> {
@@ -186,10 +248,13 @@ export function countLimits(
   return Object.fromEntries(counts.filter(([, count]) => count !== undefined));
 }
 
-export function sameLimits(one: KeyLimits, other: KeyLimits): boolean {
+export function sameLimits(one: EndUserLimits, other: EndUserLimits): boolean {
+  const { budgets = [] } = one;
+  const { budgets: others = [] } = other;
   return (
-    one.budget?.amount === other.budget?.amount &&
-    one.budget?.per === other.budget?.per &&
-    COUNT_LIMIT_NAMES.every((limit) => one[limit] === other[limit])
+    budgets.length === others.length &&
+    budgets.every(({ amount, per }, n) => amount === others[n]?.amount && per === others[n].per) &&
+    COUNT_LIMIT_NAMES.every((limit) => one[limit] === other[limit]) &&
+    one.max === other.max
   );
 }

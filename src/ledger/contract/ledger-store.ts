@@ -1,6 +1,8 @@
 import type {
   CreateKey,
   CreateKeyResult,
+  EndUserState,
+  ExceededLimit,
   FoundKey,
   KeyHashes,
   KeyRates,
@@ -157,6 +159,10 @@ export interface Admit extends Witnessed {
   readonly key: string;
   /** The key's version that the caller was authenticated with: any other version is refused; undefined: any. */
   readonly keyVersion?: number | undefined;
+  /** The version of the account's policy that the caller was authenticated with, 0 without one; undefined: any. */
+  readonly accountVersion?: number | undefined;
+  /** Whom the request is for: 1 to 128 characters. It counts where the key or account limits its end users. */
+  readonly endUser?: string | undefined;
   /** Made by `RequestIds`, once per request, before the first call. */
   readonly requestId: string;
   /** The requested model: the request is counted under it if its lease runs out. */
@@ -186,8 +192,13 @@ export interface IdempotencyKey {
 }
 
 export type AdmitResult = ReplyMeta & {
-  /** State of the key's limits per minute. Absent for a key without any, and for a refusal before they were checked. */
+  /**
+   * State of the limits per minute: of each kind, the one of key, account and end user that has least left. Absent
+   * without any, and for a refusal before they were checked.
+   */
   readonly rates?: KeyRates;
+  /** The account has as many end users as it may: this one shares its counters with others. */
+  readonly sharesEndUser?: true;
 } & (
     | { readonly code: 'ok'; readonly hold: NanoDollars; readonly available: NanoDollars }
     /** The id already has a hold: a repeated call. */
@@ -201,12 +212,10 @@ export type AdmitResult = ReplyMeta & {
     /** Another request has the same idempotency key, with a different body. */
     | { readonly code: 'key_reused'; readonly requestId: string }
     | { readonly code: 'no_funds'; readonly available: NanoDollars }
-    | { readonly code: 'no_account' | 'frozen' | 'no_key' | 'revoked' | 'expired' }
-    /** The key changed since `keyVersion`: look it up again. */
+    | { readonly code: 'no_account' | 'frozen' | 'no_key' | 'revoked' | 'paused' | 'expired' }
+    /** The key or the account's policy changed since `keyVersion` or `accountVersion`: look it up again. */
     | { readonly code: 'changed' }
-    | { readonly code: 'budget'; readonly left: NanoDollars }
-    | { readonly code: 'concurrency' }
-    | { readonly code: 'requests_per_minute' | 'tokens_per_minute'; readonly retryAfterMs: number }
+    | ExceededLimit
     /** It arrived after `notAfter`; its id is below the low-water mark; its id is ahead of the store's clock. */
     | { readonly code: 'stale' | 'old' | 'ahead' }
   );
@@ -239,6 +248,8 @@ export interface Settle extends Witnessed {
   readonly key: string;
   readonly model: string;
   readonly usage: SettledUsage;
+  /** Whom the request was for, if the store doesn't know it. */
+  readonly endUser?: string | undefined;
   /** Post also when the id is unknown: its hold was lost, or was never taken. */
   readonly force: boolean;
   /** The request's idempotency key, for a store that lost its admission, or has given the key to another request since. */
@@ -382,6 +393,10 @@ export interface AccountState extends Balance {
   readonly lots: readonly Lot[];
   /** In no particular order, including those that your app authenticates. */
   readonly keys: readonly KeyState[];
+  /** The account's own terms and counters; undefined while it has no policy. */
+  readonly policy?: KeyState;
+  /** In no particular order. */
+  readonly endUsers: readonly EndUserState[];
   /** Totals of the journal lines that `compact` removed. */
   readonly compacted: {
     readonly seq: bigint;
@@ -402,6 +417,10 @@ export interface RequestRecord {
   /** The hold while held, else the charge. */
   readonly amount: NanoDollars;
   readonly key: string;
+  /** It counts against the limits of the account. */
+  readonly inAccount?: true;
+  /** The end user whose limits it counts against, if any. */
+  readonly endUser?: Pick<EndUserState, 'key' | 'endUser'>;
   readonly checkpoint: NanoDollars;
   /** End of the lease while held, else when the record may be deleted; in ms. */
   readonly due: number;

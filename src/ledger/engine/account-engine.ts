@@ -1,15 +1,17 @@
 import { type AccountRows, type KeyRow, type RequestRow, replyMeta, writeLine } from './account-rows.ts';
-import {
-  budgetLeft,
-  countRequest,
-  countTokens,
-  enterWindow,
-  MINUTE_MS,
-  ratesOf,
-  exceededLimit,
-} from './key-limits.ts';
+import { countRequest, enterWindows, MINUTE_MS } from './key-limits.ts';
 import { newKey } from './key-states.ts';
-import type { KeyRates } from '../contract/key-records.ts';
+import {
+  countAdmission,
+  countEnded,
+  countMoreHeld,
+  exceededLimit,
+  holdersFor,
+  holdersOf,
+  latest,
+  leastBudget,
+  ratesAt,
+} from './limit-holders.ts';
 import type {
   Admit,
   AdmitResult,
@@ -40,9 +42,6 @@ import { type Transition, withAdmission, witnessed } from './witnesses.ts';
 /** How far a request id may be ahead of the store's clock. */
 const MAX_AHEAD_MS = 5 * 60 * 1000;
 
-/** Budget window of a request with an unknown key: its charge counts in no budget, not even of a key created later. */
-const NO_WINDOW = -1;
-
 /** Due records that one admit ends or deletes. */
 const MAX_REAPED_BY_ADMIT = 8;
 
@@ -52,7 +51,7 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (rolledBack) return { code: 'rolled_back', ...replyMeta(account, now) };
   if (account && known) {
     if (known.state !== 'held') return { code: 'done', state: known.state, ...replyMeta(account, now) };
-    const rates = ratesAt(account.key(known.key), now);
+    const rates = ratesAt(holdersOf(account, known), now);
     const { available } = account.totals;
     return { code: 'exists', hold: known.amount, available, ...rates, ...replyMeta(account, now) };
   }
@@ -69,59 +68,49 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   expireLots(account, now);
 
   const registered = account.key(command.key);
-  if (!command.externalKey && !restore) {
-    if (!registered?.hash) return { code: 'no_key', ...replyMeta(account, now) };
-    if (registered.revokedAt !== undefined) return { code: 'revoked', ...replyMeta(account, now) };
-    if (registered.expiresAt !== undefined && now >= registered.expiresAt) {
-      return { code: 'expired', ...replyMeta(account, now) };
-    }
-    if (command.keyVersion !== undefined && command.keyVersion !== registered.version) {
-      return { code: 'changed', ...replyMeta(account, now) };
-    }
-  }
+  const invalid = restore ? undefined : invalidKey(registered, command, totals.policyVersion, now);
+  if (invalid) return { code: invalid, ...replyMeta(account, now) };
+  const key = registered ?? newKey({ key: command.key, name: '' }, now);
+  const { holders, countedBy, sharesEndUser } = holdersFor(account, key, command.endUser, now);
+  const shares = sharesEndUser && { sharesEndUser };
   const duplicate = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
   if (duplicate && !restore) {
     const { id, state } = duplicate;
     if (duplicate.idempotencyKey?.body !== idempotencyKey.body) {
-      return { code: 'key_reused', requestId: id, ...ratesAt(registered, now), ...replyMeta(account, now) };
+      return { code: 'key_reused', requestId: id, ...ratesAt(holders, now), ...replyMeta(account, now) };
     }
     return {
       code: 'repeated',
       requestId: id,
       state,
-      ...ratesAt(registered, now),
+      ...ratesAt(holders, now),
       ...replyMeta(account, now),
     };
   }
 
-  const key = registered ?? newKey({ key: command.key, name: '' }, now);
-  const refused = restore ? undefined : exceededLimit(key, command, now);
-  if (refused) return { ...refused, ...ratesAt(key, now), ...replyMeta(account, now) };
+  const refused = restore ? undefined : exceededLimit(holders, command, now);
+  if (refused) return { ...refused, ...ratesAt(holders, now), ...replyMeta(account, now) };
 
-  const left = restore ? undefined : budgetLeft(key, now);
+  const left = restore ? undefined : leastBudget(holders, now)?.left;
   const affordable = smaller(totals.available, left ?? want);
   const hold = affordable > 0n ? smaller(want, affordable) : 0n;
   if (!restore && (hold < min || (hold === 0n && want > 0n))) {
     return {
       code: 'no_funds',
       available: totals.available,
-      ...ratesAt(key, now),
+      ...ratesAt(holders, now),
       ...replyMeta(account, now),
     };
   }
 
   totals.available -= hold;
   totals.held += hold;
-  enterWindow(key, now);
-  countRequest(key, now);
-  countTokens(key, tokens, now);
-  key.held += hold;
-  key.running += 1;
-  account.saveKey(key);
+  const countedAt = countAdmission(holders, { hold, tokens }, now);
   account.saveRequest({
     id: requestId,
     key: key.key,
-    window: key.window,
+    countedAt,
+    countedBy,
     state: 'held',
     amount: hold,
     checkpoint: 0n,
@@ -133,20 +122,26 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
     ending: undefined,
     provider: undefined,
   });
-  return admitted(account, key, hold, now);
+  const { available } = totals;
+  const meta = replyMeta(account, now);
+  return { code: 'ok', hold, available, ...ratesAt(holders, now), ...shares, ...meta };
 });
 
-function admitted(account: AccountRows, key: KeyRow, hold: NanoDollars, now: number): AdmitResult {
-  const { available } = account.totals;
-  const { seq } = replyMeta(account, now);
-  const rates = ratesOf(key, now);
-  return rates ? { code: 'ok', hold, available, rates, now, seq } : { code: 'ok', hold, available, now, seq };
-}
-
-/** The rates member of a reply; undefined for a key without limits per minute. */
-function ratesAt(key: KeyRow | undefined, now: number): { readonly rates?: KeyRates } | undefined {
-  const rates = key && ratesOf(key, now);
-  return rates && { rates };
+/** Why a key is refused, whatever its limits are. */
+function invalidKey(
+  key: KeyRow | undefined,
+  { externalKey, keyVersion, accountVersion }: Admit,
+  policyVersion: number,
+  now: number,
+): 'no_key' | 'revoked' | 'paused' | 'expired' | 'changed' | undefined {
+  if (!externalKey) {
+    if (!key?.hash) return 'no_key';
+    if (key.revokedAt !== undefined) return 'revoked';
+    if (key.paused) return 'paused';
+    if (key.expiresAt !== undefined && now >= key.expiresAt) return 'expired';
+    if (keyVersion !== undefined && keyVersion !== key.version) return 'changed';
+  }
+  return accountVersion === undefined || accountVersion === policyVersion ? undefined : 'changed';
 }
 
 export const extend: Transition<Extend, ExtendResult> = witnessed((account, command, now) => {
@@ -241,11 +236,7 @@ function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDolla
   totals.available -= moved;
   totals.spent += moved;
   burn(account, moved);
-  const key = account.key(request.key);
-  if (key && request.window === key.window) {
-    key.spent += moved;
-    account.saveKey(key);
-  }
+  countEnded(holdersOf(account, request), request, { released: 0n, ended: false, moved, tokens: 0 }, now);
   countMore(account, request, moved);
   // It cost nothing until now; from now on its record is kept as long as any other.
   if (request.amount === 0n) request.due = Math.max(request.due, deleteAt(request.id, now, false));
@@ -295,7 +286,8 @@ function insertTombstone(account: AccountRows, command: Void, now: number): void
   const row: RequestRow = {
     id,
     key: key ?? '',
-    window: 0,
+    countedAt: 0,
+    countedBy: { key: false, account: false, endUser: undefined },
     state: 'voided',
     amount: 0n,
     checkpoint: 0n,
@@ -332,15 +324,22 @@ export function reap(account: AccountRows, budget: number, now: number): number 
 /** A request that a settle posts without an admission: as if expired, with nothing charged. */
 function orphan(account: AccountRows, command: Settle, now: number): RequestRow {
   const { requestId } = command;
-  const key = account.key(command.key);
-  if (key) {
-    enterWindow(key, now);
-    if (requestTime(requestId) > now - MINUTE_MS) countRequest(key, now);
+  const known = account.key(command.key);
+  const key = known ?? newKey({ key: command.key, name: '' }, now);
+  const { holders: all, countedBy } = holdersFor(account, key, command.endUser, now);
+  // The charge of an unknown key counts for no key, not even for one that is created later.
+  const holders = known ? all : all.slice(1);
+  const countedAt = latest(holders, now);
+  for (const { row, limits, save } of holders) {
+    enterWindows(row, countedAt);
+    if (requestTime(requestId) > now - MINUTE_MS) countRequest(row, limits, now);
+    save();
   }
   const request: RequestRow = {
     id: requestId,
     key: command.key,
-    window: key?.window ?? NO_WINDOW,
+    countedAt,
+    countedBy: { ...countedBy, key: known !== undefined },
     state: 'expired',
     amount: 0n,
     checkpoint: 0n,
@@ -369,17 +368,13 @@ function takeIdempotencyKey(account: AccountRows, request: RequestRow, { idempot
 /** Increases a hold by the whole amount, or not at all. */
 function growHold(account: AccountRows, request: RequestRow, more: NanoDollars, now: number): boolean {
   const { totals } = account;
-  const key = account.key(request.key);
-  const left = key && budgetLeft(key, now);
+  const holders = holdersOf(account, request);
+  const left = leastBudget(holders, now)?.left;
   if (more > totals.available || (left !== undefined && more > left)) return false;
   totals.available -= more;
   totals.held += more;
   request.amount += more;
-  if (key) {
-    enterWindow(key, now);
-    key.held += more;
-    account.saveKey(key);
-  }
+  countMoreHeld(holders, more, now);
   return true;
 }
 
@@ -425,14 +420,8 @@ function endRequest(
   totals.spent += moved;
   totals.writtenOff += writtenOff;
   burn(account, moved);
-  const key = account.key(request.key);
-  if (key) {
-    key.held -= hold;
-    if (running) key.running -= 1;
-    if (request.window === key.window) key.spent += moved;
-    countTokens(key, tokens - request.tokens, now);
-    account.saveKey(key);
-  }
+  const counted = { released: hold, ended: running, moved, tokens: tokens - request.tokens };
+  countEnded(holdersOf(account, request), request, counted, now);
   // An orphan has no line yet, and was not counted.
   const isCounted = request.state === 'expired' && request.line !== undefined;
   if (isCounted) uncountExpiry(account, request, already);

@@ -8,7 +8,7 @@ import type {
   RequestRecord,
   UsageRow,
 } from '../contract/ledger-store.ts';
-import type { KeyLimits } from '../contract/key-records.ts';
+import type { EndUserLimits, KeyLimits, WindowPeriod } from '../contract/key-records.ts';
 import type { NanoDollars } from '../contract/money.ts';
 
 /**
@@ -30,11 +30,18 @@ export interface AccountRows {
   saveRequest(row: RequestRow): void;
   deleteRequest(row: RequestRow): void;
 
+  /** A key, or the account's own row: ACCOUNT_POLICY. */
   key(id: string): KeyRow | undefined;
   /** Saves the counters of a key; all members of a new key. */
   saveKey(row: KeyRow): void;
   /** Saves all members of a key. */
   saveKeyTerms(row: KeyRow): void;
+
+  /** An end user, by the id of its row. */
+  endUser(id: string): EndUserRow | undefined;
+  /** How many end users have rows. */
+  endUserCount(): number;
+  saveEndUser(row: EndUserRow): void;
 
   /** Lots with something remaining, in burn order. Saving a lot doesn't change a list that was returned before. */
   openLots(): readonly LotRow[];
@@ -69,14 +76,18 @@ export interface AccountTotals {
   freeLowWater: number;
   /** Earliest expiry of an open lot, or earlier; Infinity when none expires. */
   nextExpiry: number;
+  /** Version of the account's policy; 0 without one: then the account has no row that counts. */
+  policyVersion: number;
 }
 
 export interface RequestRow {
   readonly id: string;
   readonly key: string;
-  /** The key's budget window at admission: the charge counts only there; -1: in no window. */
-  readonly window: number;
-  /** Tokens taken from the key's tokens per minute at admission. */
+  /** When it was admitted: the charge counts in the windows of that time. */
+  readonly countedAt: number;
+  /** The counters that it counts in. */
+  readonly countedBy: CountedBy;
+  /** Tokens taken from the limits of tokens per minute at admission. */
   readonly tokens: number;
   /** Unique among the requests of an API key that aren't voided. */
   idempotencyKey: IdempotencyKey | undefined;
@@ -93,7 +104,35 @@ export interface RequestRow {
   provider: string | undefined;
 }
 
-export interface KeyRow {
+/** Whose counters a request counts in. */
+export interface CountedBy {
+  /** False for a request that was posted for an unknown key. */
+  readonly key: boolean;
+  readonly account: boolean;
+  /** Id of the end user's row. */
+  readonly endUser: string | undefined;
+}
+
+/** What counts against the limits of a key, an account or an end user. */
+export interface CountersRow {
+  held: NanoDollars;
+  running: number;
+  spent: NanoDollars;
+  /** The latest time at which a request was counted. */
+  countedAt: number;
+  /** For each period: the part of `spent` of other windows than that of `countedAt`. */
+  spentBefore: Record<WindowPeriod, NanoDollars>;
+  /** Unused where the limits have no such limit. */
+  requestBucket: BucketRow;
+  tokenBucket: BucketRow;
+}
+
+export interface EndUserRow extends CountersRow {
+  /** See `endUserRowId`. */
+  readonly id: string;
+}
+
+export interface KeyRow extends CountersRow {
   readonly key: string;
   readonly createdAt: number;
   /** Hash of its newest secret. Undefined for a key that your app authenticates itself. */
@@ -102,19 +141,14 @@ export interface KeyRow {
   previous: { readonly hash: string; readonly until: number } | undefined;
   name: string;
   limits: KeyLimits;
+  endUsers: EndUserLimits | undefined;
   expiresAt: number | undefined;
+  paused: boolean;
   policy: string | undefined;
   /** Undefined while it is active. */
   revokedAt: number | undefined;
   /** Incremented by each change of the members above. */
   version: number;
-  held: NanoDollars;
-  running: number;
-  spent: NanoDollars;
-  window: number;
-  /** Unused where `limits` has no such limit. */
-  requestBucket: BucketRow;
-  tokenBucket: BucketRow;
 }
 
 /** A bucket that fills in a minute; see key-limits.ts. */
@@ -132,12 +166,27 @@ export interface LotRow {
 }
 
 export function requestRecord(row: RequestRow): RequestRecord {
-  const { id, state, amount, key, checkpoint, due, idempotencyKey, model, line, ending, provider } = row;
+  const {
+    id,
+    state,
+    amount,
+    key,
+    countedBy,
+    checkpoint,
+    due,
+    idempotencyKey,
+    model,
+    line,
+    ending,
+    provider,
+  } = row;
   return {
     id,
     state,
     amount,
     key,
+    ...(countedBy.account && { inAccount: true }),
+    ...(countedBy.endUser !== undefined && { endUser: endUserOfRow(countedBy.endUser) }),
     checkpoint,
     due,
     ...(idempotencyKey && { idempotencyKey }),
@@ -162,7 +211,19 @@ export function emptyTotals(): AccountTotals {
     lowWater: 0,
     freeLowWater: 0,
     nextExpiry: Infinity,
+    policyVersion: 0,
   };
+}
+
+/** Id of an end user's row: safe in every store's keys, and unlike the id of an API key. */
+export function endUserRowId(endUser: string, key = ''): string {
+  return `${key}~${encodeURIComponent(endUser)}`;
+}
+
+export function endUserOfRow(id: string): { readonly key?: string; readonly endUser: string } {
+  const at = id.indexOf('~');
+  const key = id.slice(0, at);
+  return { ...(key !== '' && { key }), endUser: decodeURIComponent(id.slice(at + 1)) };
 }
 
 /** Appends the next line to the journal, with the current `available`. */

@@ -1,101 +1,123 @@
-import type { BucketRow, KeyRow } from './account-rows.ts';
-import type { Admit, AdmitResult } from '../contract/ledger-store.ts';
-import type { KeyRate, KeyRates, KeyState, KeyLimits } from '../contract/key-records.ts';
+import type { BucketRow, CountersRow } from './account-rows.ts';
+import {
+  type Budget,
+  type BudgetPeriod,
+  type BudgetStatus,
+  type Counters,
+  type KeyLimits,
+  type KeyRate,
+  WINDOW_PERIODS,
+  type WindowPeriod,
+} from '../contract/key-records.ts';
 import type { NanoDollars } from '../contract/money.ts';
 import { DAY_MS } from '../contract/usage.ts';
 
 /**
- * Limits of a key: requests and tokens per minute (token buckets), concurrent
- * requests, and a budget per window.
+ * Counters, and what is left of limits: requests and tokens per minute (token buckets), concurrent
+ * requests, and budgets per window.
  *
  * Buckets are integers: a level is in units times 60,000, so that a limit of n
  * per minute refills n per ms. They start full. A bucket may be in debt, by at
  * most an hour's worth, which only delays later requests. Times are clamped to
- * the latest one seen: a clock that steps back refills nothing.
+ * the latest one seen: a clock that steps back refills nothing, and begins no earlier window again.
  */
 
 export const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 const MAX_DEBT_MINUTES = 60;
 
-/** The limit that refuses a request now, if any. Changes nothing. */
-export function exceededLimit(
-  key: KeyRow,
-  { want, min, tokens }: Pick<Admit, 'want' | 'min' | 'tokens'>,
-  now: number,
-):
-  | Pick<Extract<AdmitResult, { code: 'concurrency' }>, 'code'>
-  | Pick<Extract<AdmitResult, { code: 'requests_per_minute' | 'tokens_per_minute' }>, 'code' | 'retryAfterMs'>
-  | Pick<Extract<AdmitResult, { code: 'budget' }>, 'code' | 'left'>
-  | undefined {
-  const { concurrentRequests, requestsPerMinute, tokensPerMinute } = key.limits;
-  if (concurrentRequests !== undefined && key.running >= concurrentRequests) return { code: 'concurrency' };
+export function newCounters(limits: KeyLimits, now: number): CountersRow {
+  return {
+    held: 0n,
+    running: 0,
+    spent: 0n,
+    countedAt: now,
+    spentBefore: { hour: 0n, day: 0n, week: 0n, month: 0n },
+    ...fullBuckets(limits, now),
+  };
+}
 
-  const forRequest = waitMs(key.requestBucket, requestsPerMinute, 1, now);
-  if (forRequest > 0) return { code: 'requests_per_minute', retryAfterMs: forRequest };
-  const forTokens = waitMs(key.tokenBucket, tokensPerMinute, tokens, now);
-  if (forTokens > 0) return { code: 'tokens_per_minute', retryAfterMs: forTokens };
-
-  const left = budgetLeft(key, now);
-  if (left !== undefined && want > 0n && (left <= 0n || left < min)) {
-    return { code: 'budget', left: left > 0n ? left : 0n };
+/** Begins the windows of a time, if it is later than any before. */
+export function enterWindows(row: CountersRow, time: number): void {
+  if (time <= row.countedAt) return;
+  if (windowStart('hour', time) > row.countedAt) {
+    for (const per of WINDOW_PERIODS) {
+      if (windowStart(per, time) > row.countedAt) row.spentBefore[per] = row.spent;
+    }
   }
-  return undefined;
+  row.countedAt = time;
 }
 
-/** The rest of the key's budget in the window of `now`; negative if overrun, undefined without a budget. */
-export function budgetLeft(
-  key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'held'>,
+/** Counts the charge, or a refund, of a request that was admitted at a time. */
+export function countCharge(row: CountersRow, amount: NanoDollars, admittedAt: number): void {
+  row.spent += amount;
+  if (windowStart('hour', admittedAt) === windowStart('hour', row.countedAt)) return;
+  for (const per of WINDOW_PERIODS) {
+    if (windowStart(per, admittedAt) !== windowStart(per, row.countedAt)) row.spentBefore[per] += amount;
+  }
+}
+
+/** The part of `spent` of each window of `countedAt`. */
+export function spentIn({ spent, spentBefore }: CountersRow): Counters['spentIn'] {
+  const { hour, day, week, month } = spentBefore;
+  return { hour: spent - hour, day: spent - day, week: spent - week, month: spent - month };
+}
+
+type Spending = Pick<Counters, 'held' | 'spent' | 'countedAt'> & {
+  readonly spentBefore: Readonly<Record<WindowPeriod, NanoDollars>>;
+};
+
+/** The rest of a budget in the window of `now`; negative if overrun. */
+export function budgetLeft({ amount, per }: Budget, row: Spending, now: number): NanoDollars {
+  return amount - spentOf(per, row, now) - row.held;
+}
+
+function spentOf(per: BudgetPeriod, { spent, spentBefore, countedAt }: Spending, now: number): NanoDollars {
+  if (per === 'lifetime') return spent;
+  return windowStart(per, now) > countedAt ? 0n : spent - spentBefore[per];
+}
+
+/** The state of each budget at `now`. */
+export function budgetStates({ budgets = [] }: KeyLimits, row: Spending, now: number): BudgetStatus[] {
+  return budgets.map((budget) => {
+    const { per } = budget;
+    const left = budgetLeft(budget, row, now);
+    const resetsAt = per === 'lifetime' ? undefined : windowEnd(per, Math.max(now, row.countedAt));
+    return {
+      ...budget,
+      spent: spentOf(per, row, now),
+      left: left > 0n ? left : 0n,
+      ...(resetsAt !== undefined && { resetsAt }),
+    };
+  });
+}
+
+export function countRequest(row: CountersRow, { requestsPerMinute }: KeyLimits, now: number): void {
+  take(row.requestBucket, requestsPerMinute, 1, now);
+}
+
+/** Takes tokens from the bucket; returns them if negative. */
+export function countTokens(
+  row: CountersRow,
+  { tokensPerMinute }: KeyLimits,
+  tokens: number,
   now: number,
-): NanoDollars | undefined {
-  const { budget } = key.limits;
-  if (!budget) return undefined;
-  const spent = windowStart(key.limits, now) > key.window ? 0n : key.spent;
-  return budget.amount - spent - key.held;
+): void {
+  if (tokens !== 0) take(row.tokenBucket, tokensPerMinute, tokens, now);
 }
 
-/** Moves the key's budget to the window of `now`, never back to an earlier one. */
-export function enterWindow(key: KeyRow, now: number): void {
-  const start = windowStart(key.limits, now);
-  if (start <= key.window) return;
-  key.window = start;
-  key.spent = 0n;
-}
+type Buckets = Pick<CountersRow, 'requestBucket' | 'tokenBucket'>;
 
-export function countRequest(key: KeyRow, now: number): void {
-  take(key.requestBucket, key.limits.requestsPerMinute, 1, now);
-}
-
-/** Takes tokens from the key's bucket; returns them if negative. */
-export function countTokens(key: KeyRow, tokens: number, now: number): void {
-  if (tokens !== 0) take(key.tokenBucket, key.limits.tokensPerMinute, tokens, now);
-}
-
-/** State of the key's limits per minute; undefined when it has none. */
-export function ratesOf(
-  { limits, requestBucket, tokenBucket }: RateLimited,
-  now: number,
-): KeyRates | undefined {
-  const { requestsPerMinute, tokensPerMinute } = limits;
-  if (requestsPerMinute === undefined && tokensPerMinute === undefined) return undefined;
-  const requests = requestBucket && rateOf(requestBucket, requestsPerMinute, now);
-  const tokens = tokenBucket && rateOf(tokenBucket, tokensPerMinute, now);
-  return { ...(requests && { requests }), ...(tokens && { tokens }) };
-}
-
-interface RateLimited {
-  readonly limits: KeyLimits;
-  readonly requestBucket?: BucketRow;
-  readonly tokenBucket?: BucketRow;
-}
-
-type Buckets = Pick<KeyRow, 'requestBucket' | 'tokenBucket'>;
-
-export function fullBuckets({ requestsPerMinute, tokensPerMinute }: KeyLimits, now: number): Buckets {
+function fullBuckets({ requestsPerMinute, tokensPerMinute }: KeyLimits, now: number): Buckets {
   return { requestBucket: fullBucket(requestsPerMinute, now), tokenBucket: fullBucket(tokensPerMinute, now) };
 }
 
-/** The key's buckets under new limits: the bucket of a changed limit starts full. */
-export function bucketsUnder(limits: KeyLimits, row: KeyRow, now: number): Buckets {
+/** The buckets under new limits: the bucket of a changed limit starts full. */
+export function bucketsUnder(
+  limits: KeyLimits,
+  row: Buckets & { readonly limits: KeyLimits },
+  now: number,
+): Buckets {
   const { requestBucket, tokenBucket } = fullBuckets(limits, now);
   return {
     requestBucket:
@@ -108,7 +130,7 @@ export function bucketsUnder(limits: KeyLimits, row: KeyRow, now: number): Bucke
 export function limitedBuckets(
   { requestsPerMinute, tokensPerMinute }: KeyLimits,
   { requestBucket, tokenBucket }: Buckets,
-): Pick<KeyState, 'requestBucket' | 'tokenBucket'> {
+): Pick<Counters, 'requestBucket' | 'tokenBucket'> {
   return {
     ...(requestsPerMinute !== undefined && { requestBucket: { ...requestBucket } }),
     ...(tokensPerMinute !== undefined && { tokenBucket: { ...tokenBucket } }),
@@ -119,7 +141,7 @@ function fullBucket(limit: number | undefined, now: number): BucketRow {
   return { level: (limit ?? 0) * MINUTE_MS, at: now };
 }
 
-function rateOf(bucket: BucketRow, limit: number | undefined, now: number): KeyRate | undefined {
+export function rateOf(bucket: BucketRow, limit: number | undefined, now: number): KeyRate | undefined {
   if (limit === undefined) return undefined;
   const level = levelAt(bucket, limit, now);
   return {
@@ -129,37 +151,38 @@ function rateOf(bucket: BucketRow, limit: number | undefined, now: number): KeyR
   };
 }
 
-/** Start of the budget window of `now`, in ms, UTC; weeks begin on Monday. 0 for a window that never ends. */
-export function windowStart({ budget }: KeyLimits, now: number): number {
-  switch (budget?.per) {
+/** Start of the window of a time, in ms, UTC; weeks begin on Monday. */
+export function windowStart(per: WindowPeriod, time: number): number {
+  switch (per) {
+    case 'hour':
+      return Math.floor(time / HOUR_MS) * HOUR_MS;
     case 'day':
-      return Math.floor(now / DAY_MS) * DAY_MS;
+      return Math.floor(time / DAY_MS) * DAY_MS;
     case 'week': {
-      const day = Math.floor(now / DAY_MS);
+      const day = Math.floor(time / DAY_MS);
       return (day - ((day + THURSDAY) % 7)) * DAY_MS;
     }
-    case 'month': {
-      const date = new Date(now);
+    default: {
+      const date = new Date(time);
       return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
     }
-    default:
-      return 0;
   }
 }
 
-/** End of the budget window that begins at `start`, in ms; undefined: never. */
-export function windowEnd({ budget }: KeyLimits, start: number): number | undefined {
-  switch (budget?.per) {
+/** End of the window of a time, in ms. */
+export function windowEnd(per: WindowPeriod, time: number): number {
+  const start = windowStart(per, time);
+  switch (per) {
+    case 'hour':
+      return start + HOUR_MS;
     case 'day':
-      return windowStart({ budget }, start) + DAY_MS;
+      return start + DAY_MS;
     case 'week':
-      return windowStart({ budget }, start) + 7 * DAY_MS;
-    case 'month': {
+      return start + 7 * DAY_MS;
+    default: {
       const date = new Date(start);
       return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
     }
-    default:
-      return undefined;
   }
 }
 
@@ -173,7 +196,7 @@ function levelAt(bucket: BucketRow, limit: number, now: number): number {
 }
 
 /** Time until `count` fits, in ms. A count above the limit fits when the bucket is full, else it never would. */
-function waitMs(bucket: BucketRow, limit: number | undefined, count: number, now: number): number {
+export function waitMs(bucket: BucketRow, limit: number | undefined, count: number, now: number): number {
   if (limit === undefined) return 0;
   const missing = Math.min(count, limit) * MINUTE_MS - levelAt(bucket, limit, now);
   return missing <= 0 ? 0 : Math.ceil(missing / limit);

@@ -1,17 +1,20 @@
-import { type AccountRows, type KeyRow, replyMeta } from './account-rows.ts';
 import {
-  bucketsUnder,
-  budgetLeft,
-  fullBuckets,
-  limitedBuckets,
-  ratesOf,
-  windowEnd,
-  windowStart,
-} from './key-limits.ts';
+  type AccountRows,
+  type CountersRow,
+  endUserOfRow,
+  type EndUserRow,
+  type KeyRow,
+  replyMeta,
+} from './account-rows.ts';
+import { bucketsUnder, budgetStates, limitedBuckets, newCounters, rateOf, spentIn } from './key-limits.ts';
 import {
+  ACCOUNT_POLICY,
+  type Counters,
   type CreateKey,
+  type EndUserLimits,
   type FoundKey,
   type KeyHashes,
+  type KeyLimits,
   type KeyRecord,
   type KeyState,
   type KeyStatus,
@@ -22,6 +25,7 @@ import {
   type UpdateKeyResult,
   sameLimits,
 } from '../contract/key-records.ts';
+import type { AccountState } from '../contract/ledger-store.ts';
 
 /** How operators create, change and read keys. What requests do to them is in account-engine.ts and key-limits.ts. */
 
@@ -35,23 +39,21 @@ export function newKey(
   }: KeyTerms & { readonly key: string; readonly hash?: string; readonly version?: number },
   now: number,
 ): KeyRow {
-  const { name, limits = {}, expiresAt, policy } = terms;
+  const { name, limits = {}, endUsers, expiresAt, policy, paused = false } = terms;
   return {
     key,
     hash,
     name,
     limits,
+    endUsers,
     expiresAt,
     policy,
+    paused,
     version,
     previous: undefined,
     createdAt: now,
     revokedAt: undefined,
-    held: 0n,
-    running: 0,
-    spent: 0n,
-    window: windowStart(limits, now),
-    ...fullBuckets(limits, now),
+    ...newCounters(limits, now),
   };
 }
 
@@ -62,9 +64,8 @@ export function newKey(
 export function createdKey(label: KeyRow | undefined, command: CreateKey, now: number): KeyRow {
   const made = newKey(command, now);
   if (!label) return made;
-  const { held, running, createdAt } = label;
-  const spent = label.window === made.window ? label.spent : 0n;
-  return Object.assign(label, made, { held, running, createdAt, spent });
+  const { createdAt, held, running, spent, countedAt, spentBefore } = label;
+  return Object.assign(label, made, { createdAt, held, running, spent, countedAt, spentBefore });
 }
 
 /** Whether the command is a repetition of the one that created this key, which is unchanged since. */
@@ -77,14 +78,18 @@ export function updateKey(
   command: UpdateKey,
   now: number,
 ): UpdateKeyResult {
-  const row = account?.key(command.key);
-  if (!account || !row?.hash) return { code: 'no_key', ...replyMeta(account, now) };
-  if (!hasTerms(row, command)) {
+  const isPolicy = command.key === ACCOUNT_POLICY;
+  const known = account?.key(command.key);
+  if (!account || (!isPolicy && !known?.hash)) return { code: 'no_key', ...replyMeta(account, now) };
+  const row = known ?? newKey({ key: command.key, name: '', version: 0 }, now);
+  if (!known || !hasTerms(row, command)) {
     if (row.version !== command.version) return { code: 'changed', ...replyMeta(account, now) };
-    const { name, limits = {}, expiresAt, policy } = command;
+    const { name, limits = {}, endUsers, expiresAt, policy, paused = false } = command;
     const buckets = bucketsUnder(limits, row, now);
-    Object.assign(row, { name, limits, expiresAt, policy, version: row.version + 1, ...buckets });
+    const version = row.version + 1;
+    Object.assign(row, { name, limits, endUsers, expiresAt, policy, paused, version, ...buckets });
     account.saveKeyTerms(row);
+    if (isPolicy) account.totals.policyVersion = version;
   }
   return { code: 'ok', version: row.version, ...replyMeta(account, now) };
 }
@@ -123,16 +128,18 @@ export function revokeKey(account: AccountRows | undefined, key: string, now: nu
 }
 
 export function keyRecord(account: string, row: KeyRow): KeyRecord {
-  const { key, name, createdAt, revokedAt, expiresAt, limits, policy, version, previous } = row;
+  const { key, name, createdAt, revokedAt, expiresAt, limits, endUsers, policy, version, previous } = row;
+  const state = row.paused ? 'paused' : 'active';
   return {
     account,
     key,
     name,
-    state: revokedAt === undefined ? 'active' : 'revoked',
+    state: revokedAt === undefined ? state : 'revoked',
     createdAt,
     ...(revokedAt !== undefined && { revokedAt }),
     ...(expiresAt !== undefined && { expiresAt }),
     limits,
+    ...(endUsers && { endUsers }),
     ...(policy !== undefined && { policy }),
     version,
     ...(previous && { overlapUntil: previous.until }),
@@ -140,11 +147,21 @@ export function keyRecord(account: string, row: KeyRow): KeyRecord {
 }
 
 /** The key, looked up by a hash; undefined if the hash is no longer valid for it. */
-export function foundKey(account: string, row: KeyRow, hash: string, now: number): FoundKey | undefined {
-  if (row.hash === hash) return keyRecord(account, row);
+export function foundKey(
+  account: string,
+  { row, policy }: { readonly row: KeyRow; readonly policy: KeyRow | undefined },
+  hash: string,
+  now: number,
+): FoundKey | undefined {
+  const found = { ...keyRecord(account, row), ...(policy && { accountPolicy: policyOf(policy) }) };
+  if (row.hash === hash) return found;
   const { previous } = row;
   if (previous?.hash !== hash || now >= previous.until) return undefined;
-  return { ...keyRecord(account, row), hashUntil: previous.until };
+  return { ...found, hashUntil: previous.until };
+}
+
+function policyOf({ version, policy }: KeyRow): NonNullable<FoundKey['accountPolicy']> {
+  return { version, ...(policy !== undefined && { policy }) };
 }
 
 export function keyHashes(rows: Iterable<KeyRow>): Map<string, KeyHashes> {
@@ -155,40 +172,62 @@ export function keyHashes(rows: Iterable<KeyRow>): Map<string, KeyHashes> {
   return hashes;
 }
 
+/** All who have counters in an account, as its state shows them. */
+export function accountHolders(
+  account: string,
+  keys: Iterable<KeyRow>,
+  endUsers: Iterable<EndUserRow>,
+): Pick<AccountState, 'keys' | 'policy' | 'endUsers'> {
+  const rows = new Map(Array.from(keys, (row) => [row.key, row]));
+  const states = [...rows.values()].map((row) => keyState(account, row));
+  const policy = states.find(({ key }) => key === ACCOUNT_POLICY);
+  return {
+    keys: states.filter((state) => state !== policy),
+    ...(policy && { policy }),
+    endUsers: Array.from(endUsers, (row) => {
+      const endUser = endUserOfRow(row.id);
+      return { ...endUser, ...counters(row, rows.get(endUser.key ?? ACCOUNT_POLICY)?.endUsers ?? {}) };
+    }),
+  };
+}
+
 export function keyState(account: string, row: KeyRow): KeyState {
-  const { held, running, spent, window, limits } = row;
+  return { ...keyRecord(account, row), ...counters(row, row.limits) };
+}
+
+function counters(row: CountersRow, limits: KeyLimits): Counters {
+  const { held, running, spent, countedAt } = row;
+  return { held, running, spent, countedAt, spentIn: spentIn(row), ...limitedBuckets(limits, row) };
+}
+
+/** The state of a key, or of an account's own row, at `now`. */
+export function keyStatus(account: string, row: KeyRow, now: number): KeyStatus {
+  const { limits, held, running, spent } = row;
+  const requests = rateOf(row.requestBucket, limits.requestsPerMinute, now);
+  const tokens = rateOf(row.tokenBucket, limits.tokensPerMinute, now);
   return {
     ...keyRecord(account, row),
+    now,
     held,
     running,
     spent,
-    window,
-    ...limitedBuckets(limits, row),
+    budgets: budgetStates(limits, row, now),
+    ...((requests || tokens) && { rates: { ...(requests && { requests }), ...(tokens && { tokens }) } }),
   };
 }
 
-/** The state of a key at `now`, when its row was read. */
-export function keyStatus(state: KeyState, now: number): KeyStatus {
-  const { window, requestBucket: _, tokenBucket: __, ...rest } = state;
-  const left = budgetLeft(state, now);
-  const rates = ratesOf(state, now);
-  const start = windowStart(state.limits, now);
-  const resetsAt = windowEnd(state.limits, Math.max(start, window));
-  return {
-    ...rest,
-    now,
-    spent: start > window ? 0n : state.spent,
-    ...(left !== undefined && { budgetLeft: left > 0n ? left : 0n }),
-    ...(resetsAt !== undefined && { budgetResetsAt: resetsAt }),
-    ...(rates && { rates }),
-  };
-}
-
-function hasTerms(row: KeyRow, { name, limits = {}, expiresAt, policy }: KeyTerms): boolean {
+function hasTerms(row: KeyRow, terms: KeyTerms): boolean {
+  const { name, limits = {}, endUsers, expiresAt, policy, paused = false } = terms;
   return (
     row.name === name &&
     row.expiresAt === expiresAt &&
     row.policy === policy &&
-    sameLimits(row.limits, limits)
+    row.paused === paused &&
+    sameLimits(row.limits, limits) &&
+    sameEndUsers(row.endUsers, endUsers)
   );
+}
+
+function sameEndUsers(one: EndUserLimits | undefined, other: EndUserLimits | undefined): boolean {
+  return one && other ? sameLimits(one, other) : one === other;
 }

@@ -4,12 +4,17 @@ import {
   type KeyTerms,
   type RotateKey,
   type UpdateKey,
+  ACCOUNT_POLICY,
   BUDGET_PERIODS,
   COUNT_LIMIT_NAMES,
+  type EndUserLimits,
   type KeyLimits,
   MAX_COUNT_LIMIT,
+  MAX_END_USER_LENGTH,
+  MAX_END_USERS,
   MAX_NAME_LENGTH,
 } from '../contract/key-records.ts';
+import { ACCOUNT_WANTED, isAccount } from '../contract/account-ids.ts';
 import { MAX_AMOUNT } from '../contract/money.ts';
 import type { MakesAccount } from '../contract/reply.ts';
 import { requestTime } from '../contract/request-ids.ts';
@@ -25,6 +30,8 @@ export function checkAdmit(command: Admit): void {
   checkAccount(command.account);
   checkKey(command.key);
   if (command.keyVersion !== undefined) checkCount('keyVersion', command.keyVersion, 1);
+  if (command.accountVersion !== undefined) checkCount('accountVersion', command.accountVersion, 0);
+  checkEndUser(command);
   requestTime(command.requestId);
   if (command.model !== undefined) checkModel(command.model);
   checkAmount('want', command.want);
@@ -51,6 +58,7 @@ export function checkSettle(command: Settle): void {
   requestTime(command.requestId);
   checkAmount('amount', command.amount);
   checkKey(command.key);
+  checkEndUser(command);
   checkModel(command.model);
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, cost, units } = command.usage;
   checkCount('usage.promptTokens', promptTokens, 0);
@@ -127,10 +135,15 @@ export function checkCreateKey(command: CreateKey): void {
 }
 
 export function checkUpdateKey(command: UpdateKey): void {
-  checkAccount(command.account);
-  checkKey(command.key);
-  checkCount('version', command.version, 1);
+  const { account, key, version, expiresAt, paused } = command;
+  checkKeyOf(account, key);
+  const isPolicy = key === ACCOUNT_POLICY;
+  checkCount('version', version, isPolicy ? 0 : 1);
   checkTerms(command);
+  if (isPolicy && expiresAt !== undefined) {
+    throw commandError('expiresAt', 'undefined: accounts do not expire', expiresAt);
+  }
+  if (isPolicy && paused) throw commandError('paused', 'undefined: freeze the account instead', paused);
 }
 
 export function checkRotateKey(command: RotateKey): void {
@@ -143,7 +156,7 @@ export function checkRotateKey(command: RotateKey): void {
 
 export function checkKeyOf(account: string, key: string): void {
   checkAccount(account);
-  checkKey(key);
+  if (key !== ACCOUNT_POLICY) checkKey(key);
 }
 
 export function checkSweep(budget: number): void {
@@ -161,12 +174,8 @@ export function checkCompact(account: string, seq: bigint): void {
   checkSeq('seq', seq);
 }
 
-export function isAccount(account: unknown): boolean {
-  return typeof account === 'string' && ID.test(account);
-}
-
 export function checkAccount(account: string): void {
-  if (!isAccount(account)) throw commandError('account', ID_WANTED, account);
+  if (!isAccount(account)) throw commandError('account', ACCOUNT_WANTED, account);
 }
 
 export function checkKey(key: string): void {
@@ -179,9 +188,13 @@ const ID_WANTED = '1 to 64 characters A-Z a-z 0-9 _ -';
 /** A year. */
 export const MAX_OVERLAP_MS: number = 366 * 24 * 60 * 60 * 1000;
 
-function checkTerms({ name, limits, expiresAt, policy }: KeyTerms): void {
+function checkTerms({ name, limits, endUsers, expiresAt, policy, paused }: KeyTerms): void {
   checkName(name);
   if (limits) checkLimits(limits, 'limits.');
+  if (endUsers) checkEndUserLimits(endUsers, 'endUsers.');
+  if (paused !== undefined && typeof paused !== 'boolean') {
+    throw commandError('paused', 'true or false', paused);
+  }
   if (expiresAt !== undefined) checkCount('expiresAt', expiresAt, 0);
   if (policy === undefined) return;
   if (typeof policy !== 'string' || policy === '' || policy.length > 8192 || !policy.isWellFormed()) {
@@ -197,17 +210,40 @@ export function checkName(name: string): void {
 
 /** @param where - what the limits are members of, for the message: `limits.` */
 export function checkLimits(limits: KeyLimits, where: string): void {
-  const { budget } = limits;
-  if (budget) {
-    checkAmount(`${where}budget.amount`, budget.amount);
-    if (!BUDGET_PERIODS.includes(budget.per)) {
-      throw commandError(`${where}budget.per`, '"day", "week", "month" or "lifetime"', budget.per);
+  const { budgets = [] } = limits;
+  if (!Array.isArray(budgets)) throw commandError(`${where}budgets`, 'an array', budgets);
+  for (const [n, { amount, per }] of budgets.entries()) {
+    checkAmount(`${where}budgets[${n}].amount`, amount);
+    if (!BUDGET_PERIODS.includes(per)) {
+      throw commandError(`${where}budgets[${n}].per`, '"hour", "day", "week", "month" or "lifetime"', per);
+    }
+    if (budgets.findIndex((other) => other.per === per) !== n) {
+      throw commandError(`${where}budgets`, 'at most one for each period', `two for ${per}`);
     }
   }
   for (const name of COUNT_LIMIT_NAMES) {
     const limit = limits[name];
     if (limit !== undefined) checkCount(`${where}${name}`, limit, 1, MAX_COUNT_LIMIT);
   }
+}
+
+export function checkEndUserLimits(limits: EndUserLimits, where: string): void {
+  checkLimits(limits, where);
+  if (limits.max !== undefined) checkCount(`${where}max`, limits.max, 1, MAX_END_USERS);
+}
+
+export function isEndUser(endUser: unknown): endUser is string {
+  return (
+    typeof endUser === 'string' &&
+    endUser.length >= 1 &&
+    endUser.length <= MAX_END_USER_LENGTH &&
+    endUser.isWellFormed()
+  );
+}
+
+function checkEndUser({ endUser }: Pick<Admit, 'endUser'>): void {
+  if (endUser === undefined || isEndUser(endUser)) return;
+  throw commandError('endUser', `a text of 1 to ${MAX_END_USER_LENGTH} characters`, endUser);
 }
 
 function checkRecreate({ recreate }: MakesAccount): void {

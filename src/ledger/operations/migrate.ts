@@ -156,7 +156,7 @@ async function checkTarget({ account, changes }: MigrationPlan, to: LedgerStore)
 
 /** Returns whether all changes are on a disk or on the requested number of replicas. */
 async function applyPlan(
-  { account, keys, changes, frozen }: MigrationPlan,
+  { account, keys, policy, changes, frozen }: MigrationPlan,
   to: LedgerStore,
 ): Promise<boolean> {
   let isDurable = true;
@@ -171,6 +171,11 @@ async function applyPlan(
     isDurable = (await importKey(key, to)) && isDurable;
     if (key.isRevoked) await to.revokeKey(account, key.command.key);
   }
+  const changed = policy && (await to.updateKey(policy));
+  if (changed && changed.code !== 'ok') {
+    throw new MigrationRefusedError(account, 'its policy in the new store is another one');
+  }
+  if (changed?.code === 'ok') isDurable &&= changed.durable !== false;
   if (frozen) await to.freeze(account, true);
   return isDurable;
 }
@@ -242,6 +247,9 @@ function* differences(
   if (lotsBefore !== lotsAfter) yield `its lots were ${lotsBefore}, but are ${lotsAfter} in the new store`;
   if (before.frozen !== after.frozen)
     yield `frozen was ${before.frozen}, but is ${after.frozen} in the new store`;
+  if (before.policy && (!after.policy || keyTerms(before.policy) !== keyTerms(after.policy))) {
+    yield 'its policy differs in the new store';
+  }
   const keysAfter = new Map(after.keys.map((key) => [key.key, key]));
   for (const key of before.keys) {
     const hashes = hashesBefore?.get(key.key);

@@ -1,12 +1,20 @@
 import { createHash } from 'node:crypto';
 
 import type { AccountState, Adjust, Grant, LedgerStore } from '../contract/ledger-store.ts';
-import type { CreateKey, KeyHashes, KeyState } from '../contract/key-records.ts';
+import {
+  ACCOUNT_POLICY,
+  type CreateKey,
+  type KeyHashes,
+  type KeyState,
+  type UpdateKey,
+} from '../contract/key-records.ts';
 
 /** The changes, in order, that recreate an account of one store in another. */
 export interface MigrationPlan {
   readonly account: string;
   readonly keys: readonly PlannedKey[];
+  /** Of the account itself. */
+  readonly policy: UpdateKey | undefined;
   readonly changes: readonly PlannedChange[];
   readonly frozen: boolean;
 }
@@ -45,6 +53,7 @@ export async function planMigration(
   return {
     account,
     keys: await keysOf(from, account, state.keys),
+    policy: state.policy && policyOf(account, state.policy),
     changes: [
       { type: 'g', account, id: `${PREFIX}begin`, amount: 1n },
       ...used,
@@ -88,24 +97,44 @@ async function keysOf(
   return keys.flatMap((key) => {
     const known = hashes?.get(key.key);
     if (known === undefined) return [];
-    const { name, state, expiresAt, policy } = key;
+    const { state, expiresAt } = key;
     const isRevoked = state === 'revoked';
     // Rotation and revocation will each increment it to the current version, which your app may have stored.
     const version = Math.max(1, key.version - (known.previous ? 1 : 0) - (isRevoked ? 1 : 0));
-    const terms = { name, limits: limitsLeft(key), ...(expiresAt !== undefined && { expiresAt }) };
-    const command = { account, key: key.key, hash: known.current, version, ...terms };
+    const terms = {
+      ...sharedTerms(key),
+      ...(expiresAt !== undefined && { expiresAt }),
+      ...(state === 'paused' && { paused: true }),
+    };
     return {
-      command: policy === undefined ? command : { ...command, policy },
+      command: { account, key: key.key, hash: known.current, version, ...terms },
       previous: known.previous,
       isRevoked,
     };
   });
 }
 
+/** The policy of an account, from its first version on: only routers that are stopped know the version of now. */
+function policyOf(account: string, policy: KeyState): UpdateKey {
+  return { account, key: ACCOUNT_POLICY, version: 0, ...sharedTerms(policy) };
+}
+
+function sharedTerms(key: KeyState): Pick<UpdateKey, 'name' | 'limits' | 'endUsers' | 'policy'> {
+  const { name, endUsers, policy } = key;
+  return {
+    name,
+    limits: limitsLeft(key),
+    ...(endUsers && { endUsers }),
+    ...(policy !== undefined && { policy }),
+  };
+}
+
 /** The limits of a key: a lifetime budget continues with its rest, other budgets start again. */
 function limitsLeft({ limits, spent }: KeyState): KeyState['limits'] {
-  const { budget } = limits;
-  if (budget?.per !== 'lifetime') return limits;
-  const amount = budget.amount > spent ? budget.amount - spent : 0n;
-  return { ...limits, budget: { ...budget, amount } };
+  if (!limits.budgets) return limits;
+  const budgets = limits.budgets.map(({ amount, per }) => {
+    if (per !== 'lifetime') return { amount, per };
+    return { amount: amount > spent ? amount - spent : 0n, per };
+  });
+  return { ...limits, budgets };
 }

@@ -1,6 +1,7 @@
-import { isAccount } from '../engine/validate-commands.ts';
+import { isAccount } from '../contract/account-ids.ts';
 import { RequestVerifier } from './verify-requests.ts';
-import type { AccountState, JournalLine, LedgerStore } from '../contract/ledger-store.ts';
+import type { Counters, EndUserState } from '../contract/key-records.ts';
+import type { AccountState, JournalLine, LedgerStore, RequestRecord } from '../contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../contract/money.ts';
 import { optionsObject } from '../../platform/options-object.ts';
 
@@ -137,8 +138,36 @@ function verifyState(state: AccountState, report: Report): void {
       `key ${key.key} has ${key.running} running with ${usd(key.held)} held, but its requests are ${count} with ${usd(amount)}`,
     );
   }
+  verifyHolders(state, report);
   for (const [key, { amount, count }] of holds) {
     report('I2', `${count} requests hold ${usd(amount)} for key ${key}, which doesn't exist`);
+  }
+}
+
+/** Checks what counts against the limits of the account and of its end users. */
+function verifyHolders({ requests, policy, endUsers }: AccountState, report: Report): void {
+  const running = requests.filter(({ state }) => state === 'held');
+  const check = (who: string, holder: Counters | undefined, own: readonly RequestRecord[]): void => {
+    const amount = sum(own.map((request) => request.amount));
+    if ((holder?.held ?? 0n) === amount && (holder?.running ?? 0) === own.length) return;
+    report(
+      'I2',
+      `${who} has ${holder?.running ?? 0} running with ${usd(holder?.held ?? 0n)} held, but its requests are ${own.length} with ${usd(amount)}`,
+    );
+  };
+  check(
+    'the policy of the account',
+    policy,
+    running.filter(({ inAccount }) => inAccount),
+  );
+  const named = ({ key = '', endUser }: Pick<EndUserState, 'key' | 'endUser'>): string => `${key}~${endUser}`;
+  const ofUser = Map.groupBy(
+    running.filter(({ endUser }) => endUser),
+    ({ endUser }) => named(endUser ?? { endUser: '' }),
+  );
+  const users = new Map(endUsers.map((user) => [named(user), user]));
+  for (const name of new Set([...ofUser.keys(), ...users.keys()])) {
+    check(`end user ${name}`, users.get(name), ofUser.get(name) ?? []);
   }
 }
 

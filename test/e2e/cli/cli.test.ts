@@ -469,7 +469,7 @@ describe('keys', () => {
     ['a limit of nothing', ['--requests-per-minute', '0'], 'requestsPerMinute must be an integer from 1'],
     ['no date', ['--expires', 'soon'], '--expires must be a date'],
     ['no pairs', ['--metadata', 'pro'], '--metadata must be as plan=pro'],
-    ['a pair twice', ['--metadata', 'plan=pro,plan=free'], '--metadata must name each note once'],
+    ['a pair twice', ['--metadata', 'plan=pro,plan=free'], '--metadata must name each once'],
     ['no factor', ['--markup', 'much'], 'markup.factor must be'],
   ])('are refused with %s, and nothing is made', async (_what, args, message) => {
     const { code, stderr } = await on('keys', 'create', 'acme', ...args);

@@ -65,6 +65,7 @@ describe('router.accounts', () => {
       expired: '3.00',
       writtenOff: '0.00',
       frozen: false,
+      policy: {},
     });
     expect(await accounts.get('nobody')).toBeUndefined();
   });

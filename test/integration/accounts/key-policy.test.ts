@@ -143,6 +143,7 @@ describe('a key whose budget is spent', () => {
       type: 'insufficient_quota',
       param: null,
       code: 'budget_exceeded',
+      limited_by: 'key',
       left: '0.000155',
       budget: { amount: '0.0002', per: 'month', resets_at: resetsAt },
     });

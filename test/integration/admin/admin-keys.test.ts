@@ -85,9 +85,17 @@ describe('the keys of the admin API', () => {
 
   it.each<[unknown, string, string]>([
     [{ budget: { amount: 5, per: 'day' } }, 'budget.amount', 'got 5.'],
-    [{ budget: { amount: '5' } }, 'budget.per', 'is missing; it must be "day" or "week"'],
+    [{ budget: { amount: '5' } }, 'budget.per', 'is missing; it must be "hour" or "day" or "week"'],
     [{ budget: { amount: '5', per: 'day', x: 1 } }, 'budget.x', 'Known names: amount, per.'],
-    [{ budget: [] }, 'budget', 'an object of amount and per, got [].'],
+    [{ budget: [] }, 'budget', 'or a list of up to 5, each of another period, got [].'],
+    [{ budget: [{ amount: '5', per: 'year' }] }, 'budget.0.per', 'got "year"'],
+    [
+      { budget: ['5', '6'].map((amount) => ({ amount, per: 'day' })) },
+      'budget',
+      'at most one for each period',
+    ],
+    [{ end_users: { max: 0 } }, 'end_users.max', 'an integer from 1 to 100000, got 0'],
+    [{ end_users: { models: [] } }, 'end_users.models', 'Known names: budget'],
     [{ metadata: [] }, 'metadata', 'an object of at most 16 strings'],
     [{ name: '😀'.repeat(101) }, 'name', 'a string of 0 to 200 characters'],
     [{ models: [] }, 'models', '1 to 100 model IDs'],

@@ -3,7 +3,7 @@ import * as z from 'zod';
 
 import { endpoints } from '../../../src/admin/endpoints.ts';
 import { type AdminDoor, startAdmin } from '../../helpers/admin.ts';
-import { QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { clientsOf, QUESTION, startGateway } from '../../helpers/gateway.ts';
 
 interface Operation {
   readonly operationId: string;
@@ -179,8 +179,22 @@ describe('the description of the admin API', () => {
     await check('POST', `${account}/keys/{id}/rotate`, `/accounts/acct/keys/${id}/rotate`, {
       overlap_ms: 1000,
     });
+    await check('POST', `${account}/keys/{id}/pause`, `/accounts/acct/keys/${id}/pause`, {});
+    await check('POST', `${account}/keys/{id}/resume`, `/accounts/acct/keys/${id}/resume`, {});
+    await check('POST', '/keys/find', '/keys/find', { key: id });
+    await check('POST', '/keys/find', '/keys/find', { key: '' });
+    await check('POST', '/keys/revoke', '/keys/revoke', { key: gateway.key });
+    await check('POST', '/keys/revoke', '/keys/revoke', { key: 'none' });
     await check('DELETE', `${account}/keys/{id}`, `/accounts/acct/keys/${id}`);
     await check('PATCH', account, '/accounts/acct', { frozen: false });
+    const budget = [
+      { amount: '1', per: 'hour' },
+      { amount: '5.00', per: 'month' },
+    ];
+    const limits = { budget, requests_per_minute: 60, end_users: { budget: budget[0], max: 5 } };
+    await check('PATCH', account, '/accounts/acct', { policy: { ...limits, metadata: { plan: 'pro' } } });
+    await check('PATCH', account, '/accounts/acct', { policy: { budget: null } });
+    await check('PATCH', account, '/accounts/acct', {});
     await check('GET', account, '/accounts/acct');
     await check('GET', account, '/accounts/nobody');
     await check('GET', '/accounts', '/accounts?limit=1');
@@ -190,7 +204,9 @@ describe('the description of the admin API', () => {
     gateway.provider.script = () => {};
     const arrived = gateway.provider.next();
     const controller = new AbortController();
-    void gateway.post(QUESTION, { signal: controller.signal }).catch(() => {});
+    const { key } = await gateway.router.keys.create({ account: 'acct' });
+    const { post } = clientsOf(gateway.baseURL, key);
+    void post(QUESTION, { signal: controller.signal }).catch(() => {});
     await arrived;
     await check('GET', '/requests', '/requests');
     controller.abort();
@@ -218,6 +234,7 @@ describe('the description of the admin API', () => {
       'requests_per_minute',
       'tokens_per_minute',
       'concurrent_requests',
+      'end_users',
       'markup',
       'expires_at',
       'metadata',

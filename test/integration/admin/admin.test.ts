@@ -448,8 +448,8 @@ describe('the audit', () => {
       expect.objectContaining({
         action: 'accounts.update',
         account: 'acme',
-        before: { frozen: false },
-        after: { frozen: true },
+        before: { frozen: false, policy: {} },
+        after: { frozen: true, policy: {} },
       }),
     ]);
     await door.close();

@@ -325,7 +325,7 @@ describe('a stream whose hold can not grow', () => {
     const { key, id } = await elsewhere.keys.create({ account: 'acct' });
     const budget = { amount: 4_000_000n, per: 'day' as const };
     const hash = createHash('sha256').update(key).digest('hex');
-    await store.createKey({ account: 'acct', key: id, hash, name: 'small', limits: { budget } });
+    await store.createKey({ account: 'acct', key: id, hash, name: 'small', limits: { budgets: [budget] } });
     const stream = await open({}, { headers: { authorization: `Bearer ${key}` } });
     const settled = gateway.nextSettled();
     await stream.send(1000);

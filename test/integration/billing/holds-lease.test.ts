@@ -111,6 +111,7 @@ async function admit(): Promise<Hold> {
     quote: QUOTE,
     stream: true,
     idempotencyKey: undefined,
+    endUser: undefined,
     startedAt: performance.now(),
   });
   if (!hold) throw refusal ?? new Error('its key was changed');

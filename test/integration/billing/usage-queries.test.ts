@@ -108,7 +108,10 @@ describe('router.usage.query', () => {
   });
 
   it.each<[UsageQuery, string]>([
-    [{ account: 'a b' }, 'account must be 1 to 64 characters A-Z a-z 0-9 _ -, got "a b"'],
+    [
+      { account: 'a b' },
+      'account must be 1 to 128 visible ASCII characters other than " ` { } \\ and not . or .., got "a b"',
+    ],
     [{ key: '' }, 'key must be 1 to 64 characters A-Z a-z 0-9 _ -, got ""'],
     [{ model: 7 as never }, 'model must be a string, got 7'],
     [{ from: '2026-02-30' }, 'from must be a day as "2026-11-21", a time as'],

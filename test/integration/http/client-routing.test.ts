@@ -229,7 +229,7 @@ describe('what goes to the provider', () => {
           all.splice(messagesAt % (all.length + 1), 0, ['messages', []]);
           const written = all.map(([name, value]) => `${a}"${name}"${b}:${c}${JSON.stringify(value)}${d}`);
           const body = Buffer.from(`{${written.join(',')}}`);
-          const request = await scanWhole(body, CONTROLS);
+          const request = await scanWhole(body, { clientRouting: CONTROLS });
           const at = body.length >> 1;
           const halves = [body.subarray(0, at), body.subarray(at)];
           const spliced = spliceRequest(halves, request, {

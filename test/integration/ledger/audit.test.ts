@@ -496,7 +496,7 @@ class LongJournal extends MemoryStore {
   override async snapshot(): Promise<AccountState> {
     const [books] = [{ granted: 0n, available: 0n, held: 0n, spent: 0n, expired: 0n, writtenOff: 0n }];
     const compacted = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
-    const registers = { requests: [], lots: [], keys: [], usage: [], usageCompacted: 0n };
+    const registers = { requests: [], lots: [], keys: [], endUsers: [], usage: [], usageCompacted: 0n };
     const marks = { lowWater: NOON, freeLowWater: 0 };
     return { ...books, ...registers, ...marks, compacted, floor: 0n, frozen: false, seq: 250_000n };
   }

@@ -63,7 +63,7 @@ async function live(store: LedgerStore): Promise<void> {
   await store.admit(admission(1, 30n));
   await store.settle(settlement(1, 25n));
   const limits = {
-    budget: { amount: 90n, per: 'lifetime' as const },
+    budgets: [{ amount: 90n, per: 'lifetime' as const }],
     requestsPerMinute: 9,
     tokensPerMinute: 900,
     concurrentRequests: 2,
@@ -114,7 +114,7 @@ describe('migrate', () => {
     ]);
     expect((await to.balance('zeta'))?.available).toBe(3n);
     const limits = {
-      budget: { amount: 70n, per: 'lifetime' },
+      budgets: [{ amount: 70n, per: 'lifetime' }],
       requestsPerMinute: 9,
       tokensPerMinute: 900,
       concurrentRequests: 2,

@@ -265,7 +265,7 @@ class AwayStore extends MemoryStore {
   refused = 0;
 
   override createKey(key: Parameters<LedgerStore['createKey']>[0]): ReturnType<LedgerStore['createKey']> {
-    return super.createKey({ ...key, limits: { budget: { amount: 3_200_000n, per: 'day' } } });
+    return super.createKey({ ...key, limits: { budgets: [{ amount: 3_200_000n, per: 'day' }] } });
   }
 
   override settle(command: Parameters<LedgerStore['settle']>[0]): ReturnType<LedgerStore['settle']> {

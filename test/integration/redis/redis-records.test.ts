@@ -39,7 +39,7 @@ const SETTLEMENT = { account: 'acme', key: 'k1', model: 'some/model', usage: USA
 
 describe('an account in Redis', () => {
   it('has all its keys from birth, so that they can move together', async () => {
-    const collections = ['d', 'g', 'j', 'k', 'l', 'r', 'u', 'x'];
+    const collections = ['d', 'e', 'g', 'j', 'k', 'l', 'r', 'u', 'x'];
     expect((await redis.keys('ccr:{acme}:*')).toSorted()).toEqual(
       ['a', ...collections].map((key) => `ccr:{acme}:${key}`),
     );
@@ -48,7 +48,7 @@ describe('an account in Redis', () => {
     clock.now += 2 * DAY;
     await store.sweep(10);
     await store.compact('acme', 99n);
-    expect(await redis.keys('ccr:{acme}:*')).toHaveLength(9);
+    expect(await redis.keys('ccr:{acme}:*')).toHaveLength(10);
   });
 
   it('is refused, and left as it is, when it is of a version that this release does not know', async () => {
@@ -56,12 +56,12 @@ describe('an account in Redis', () => {
     const before = await redis.hgetall('ccr:{acme}:a');
     const refused = store.grant({ account: 'acme', id: 'g2', amount: 1n });
     await expect(refused).rejects.toMatchObject({
-      cause: { message: expect.stringContaining('version 1; this release supports only version 2') },
+      cause: { message: expect.stringContaining('version 1; this release supports only version 3') },
     });
     expect(await redis.hgetall('ccr:{acme}:a')).toEqual(before);
   });
 
-  it.each(['d', 'g', 'j', 'k', 'l', 'r', 'u', 'x'])(
+  it.each(['d', 'e', 'g', 'j', 'k', 'l', 'r', 'u', 'x'])(
     'that lost all but one of its keys is not begun anew: %s',
     async (left) => {
       const keys = await redis.keys('ccr:{acme}:*');

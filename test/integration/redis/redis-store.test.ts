@@ -223,7 +223,7 @@ describe('RedisStore', () => {
     const [ofAcme, others] = [true, false].map((its) =>
       fromBirth.filter((name) => name.startsWith(`${keyPrefix}ccr:{acme}:`) === its),
     );
-    expect(ofAcme).toHaveLength(9);
+    expect(ofAcme).toHaveLength(10);
     expect(others).toEqual([`${keyPrefix}ccr:k:${hash}`, `${keyPrefix}ccr:{acct58}`]);
     await store.grant({ account: 'acme', id: 'g1', amount: 100n });
     await store.admit(admission(1, 100n));

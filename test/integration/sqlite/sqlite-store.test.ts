@@ -398,7 +398,11 @@ async function fill(store: LedgerStore): Promise<void> {
   await store.grant({ account: 'acme', id: 'g1', amount: 100n });
   await store.grant({ account: 'acme', id: 'g2', amount: 10n, expiresAt: NOON + 1000, priority: 9 });
   await store.adjust({ account: 'acme', id: 'a1', delta: -5n, reason: 'correction' });
-  const limits = { budget: { amount: 90n, per: 'month' }, requestsPerMinute: 9, tokensPerMinute: 9 } as const;
+  const limits = {
+    budgets: [{ amount: 90n, per: 'month' }],
+    requestsPerMinute: 9,
+    tokensPerMinute: 9,
+  } as const;
   await store.createKey({ account: 'acme', key: 'k1', hash: hashOf('k1'), name: 'first', limits });
   await store.revokeKey('acme', 'k1');
   await store.freeze('acme', true);

@@ -111,7 +111,9 @@ describe('the docs', () => {
       [...source.matchAll(/^\s*name: '([a-z ]+)',\n\s*summary:/gm)].map(([, name]) => name),
     );
     const shown = [
-      ...commandLine.matchAll(/^\$ npx chat-completions-router ((?:credits|keys) \w+|\w+)/gm),
+      ...commandLine.matchAll(
+        /^\$ npx chat-completions-router ((?:credits|keys) \w+|accounts (?:get|update)|\w+)/gm,
+      ),
     ].map(([, name]) => name);
     expect(new Set(shown)).toEqual(new Set(names));
   });

@@ -129,7 +129,7 @@ async function apply(
   const bytes = Buffer.from(body);
   const ends = [...cuts.map((cut) => cut % bytes.length), bytes.length].sort((a, b) => a - b);
   const pieces = ends.map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end));
-  const scanner = new ChatRequestScanner(controls);
+  const scanner = new ChatRequestScanner({ clientRouting: controls });
   for (const piece of pieces) scanner.write(piece);
   const scanned = scanner.end();
   const members = await findMembers(pieces, new Set(rules.flatMap(namesOf)));

@@ -84,7 +84,8 @@ function row(id: number, due: number): RequestRow {
   return {
     id: String(id),
     key: 'k1',
-    window: 0,
+    countedAt: 0,
+    countedBy: { key: true, account: false, endUser: undefined },
     tokens: 0,
     state: 'held',
     amount: 0n,

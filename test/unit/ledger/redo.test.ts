@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { StoreUnavailableError } from '../../../src/ledger/contract/ledger-store.ts';
-import { hashOf, MINUTE, requestId } from '../../contracts/ledger-fixture.ts';
+import { hashOf, HOUR, MINUTE, requestId } from '../../contracts/ledger-fixture.ts';
 import {
   admission,
   clock,
@@ -307,6 +307,28 @@ describe('a store made reliable', () => {
       expect(await store.findKey(hashOf('old'))).toMatchObject({ hashUntil: clock.now + MINUTE });
       expect(await store.findKey(hashOf('k2'))).toMatchObject({ name: 'other', version: 2 });
       expect(events).toEqual([]);
+    });
+
+    it('has the policy of the account that was lost, and what runs counts against it', async () => {
+      const { primary, store } = await openAccount(100n);
+      const copied = primary.length;
+      const policy = { account: 'acme', key: '@', version: 0, name: '', endUsers: { max: 5 } };
+      expect(await store.updateKey({ ...policy, limits: { concurrentRequests: 1 } })).toMatchObject({
+        code: 'ok',
+      });
+      const asked = { account: 'acme', key: 'label', externalKey: true, want: 5n, min: 5n, tokens: 0 };
+      const more = { leaseMs: HOUR, notAfter: Infinity, endUser: 'ann' };
+      await store.admit({ ...asked, ...more, requestId: requestId(1) });
+      await failOver(primary, copied);
+      await pass(5000);
+      expect(await store.snapshot('acme')).toMatchObject({
+        policy: { version: 1, limits: { concurrentRequests: 1 }, running: 1, held: 5n },
+        endUsers: [{ endUser: 'ann', running: 1, held: 5n }],
+      });
+      expect(await store.admit({ ...asked, ...more, requestId: requestId(2) })).toMatchObject({
+        code: 'concurrency',
+        limitedBy: 'account',
+      });
     });
 
     it('makes the changes of a key in their order, also the second time', async () => {

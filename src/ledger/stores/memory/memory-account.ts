@@ -2,6 +2,7 @@ import {
   lotState,
   type AccountRows,
   type AccountTotals,
+  type EndUserRow,
   type KeyRow,
   type LotRow,
   emptyTotals,
@@ -10,7 +11,7 @@ import {
 } from '../../engine/account-rows.ts';
 import { DueQueue, isBefore, type Queued } from './due-queue.ts';
 import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
-import { keyState } from '../../engine/key-states.ts';
+import { accountHolders } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 
@@ -28,6 +29,7 @@ export class MemoryAccount implements AccountRows {
   /** "API key, idempotency key" -> the last request that was admitted with both. */
   readonly #idempotencyKeys = new Map<string, RequestRow>();
   readonly #keys = new Map<string, KeyRow>();
+  readonly #endUsers = new Map<string, EndUserRow>();
   readonly #fingerprints = new Map<string, string>();
   #lots: readonly LotRow[] = [];
   #journal: JournalLine[] = [];
@@ -96,6 +98,18 @@ export class MemoryAccount implements AccountRows {
     this.saveKey(row);
   }
 
+  endUser(id: string): EndUserRow | undefined {
+    return this.#endUsers.get(id);
+  }
+
+  endUserCount(): number {
+    return this.#endUsers.size;
+  }
+
+  saveEndUser(row: EndUserRow): void {
+    this.#endUsers.set(row.id, row);
+  }
+
   openLots(): readonly LotRow[] {
     return this.#lots;
   }
@@ -162,12 +176,12 @@ export class MemoryAccount implements AccountRows {
   }
 
   state(account: string): AccountState {
-    const { nextExpiry: _, ...totals } = this.totals;
+    const { nextExpiry: _, policyVersion: __, ...totals } = this.totals;
     return {
       ...totals,
       requests: Array.from(this.#requests.values(), ({ row }) => requestRecord(row)),
       lots: this.#lots.map(lotState),
-      keys: Array.from(this.#keys.values(), (key) => keyState(account, key)),
+      ...accountHolders(account, this.#keys.values(), this.#endUsers.values()),
       compacted: { ...this.#compacted },
       usage: this.#usageRows(),
       usageCompacted: this.#usageCompacted,

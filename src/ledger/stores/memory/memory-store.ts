@@ -26,7 +26,6 @@ import {
   isSameKey,
   keyHashes,
   keyRecord,
-  keyState,
   keyStatus,
   createdKey,
   revokeKey,
@@ -55,17 +54,18 @@ import type {
   Void,
   VoidResult,
 } from '../../contract/ledger-store.ts';
-import type {
-  CreateKey,
-  CreateKeyResult,
-  FoundKey,
-  KeyHashes,
-  KeyRecord,
-  KeyStatus,
-  RotateKey,
-  RotateKeyResult,
-  UpdateKey,
-  UpdateKeyResult,
+import {
+  ACCOUNT_POLICY,
+  type CreateKey,
+  type CreateKeyResult,
+  type FoundKey,
+  type KeyHashes,
+  type KeyRecord,
+  type KeyStatus,
+  type RotateKey,
+  type RotateKeyResult,
+  type UpdateKey,
+  type UpdateKeyResult,
 } from '../../contract/key-records.ts';
 import { adjust, expireLots, grant } from '../../engine/lots.ts';
 import { verify } from '../../engine/witnesses.ts';
@@ -222,13 +222,14 @@ export class MemoryStore implements LedgerStore {
   async findKey(hash: string): Promise<FoundKey | undefined> {
     const pointer = this.#pointers.get(hash);
     const row = pointer && this.#accounts.get(pointer.account)?.key(pointer.key);
-    return row && foundKey(pointer.account, row, hash, this.#now());
+    const policy = this.#accounts.get(pointer?.account ?? '')?.key(ACCOUNT_POLICY);
+    return row && pointer && foundKey(pointer.account, { row, policy }, hash, this.#now());
   }
 
   async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
     checkKeyOf(account, key);
     const row = this.#accounts.get(account)?.key(key);
-    return row?.hash ? keyStatus(keyState(account, row), this.#now()) : undefined;
+    return row && (row.hash || key === ACCOUNT_POLICY) ? keyStatus(account, row, this.#now()) : undefined;
   }
 
   async keys(account: string): Promise<readonly KeyRecord[]> {

@@ -5,24 +5,25 @@ import {
   checkRotateKey,
   checkUpdateKey,
 } from '../../engine/validate-commands.ts';
-import { keyStatus } from '../../engine/key-states.ts';
-import type {
-  CreateKey,
-  CreateKeyResult,
-  FoundKey,
-  KeyHashes,
-  KeyRecord,
-  KeyStatus,
-  KeyTerms,
-  RotateKey,
-  RotateKeyResult,
-  UpdateKey,
-  UpdateKeyResult,
+import { foundKey, keyHashes, keyRecord, keyStatus } from '../../engine/key-states.ts';
+import {
+  ACCOUNT_POLICY,
+  type CreateKey,
+  type CreateKeyResult,
+  type FoundKey,
+  type KeyHashes,
+  type KeyRecord,
+  type KeyStatus,
+  type KeyTerms,
+  type RotateKey,
+  type RotateKeyResult,
+  type UpdateKey,
+  type UpdateKeyResult,
 } from '../../contract/key-records.ts';
 import type { RedisKeys } from './redis-keys.ts';
 import { createKey } from './lua/create-key.ts';
 import { dropPointer, readPointer, writePointer } from './lua/key-pointers.ts';
-import { expiryTerm, keyHashes, keyIds, keyRecord, keyState, limitTerms } from './lua/key-fields.ts';
+import { expiryTerm, keyLimitTerms, keyRow, keyRows } from './lua/key-fields.ts';
 import { readKey, readKeys } from './lua/read-keys.ts';
 import { revokeKey } from './lua/revoke-key.ts';
 import { rotateKey } from './lua/rotate-key.ts';
@@ -72,37 +73,28 @@ export class RedisApiKeys {
     const [account, key] = (await this.#holderOf(hash)).split(' ');
     if (!account || !key) return undefined;
     const { now, fields } = await this.#read(account, key);
-    const hashes = keyHashes(fields, key);
-    if (!hashes) return undefined;
-    if (hashes.current === hash) return keyRecord(account, fields, key);
-    const { previous } = hashes;
-    if (previous?.hash !== hash || now >= previous.until) return undefined;
-    return { ...keyRecord(account, fields, key), hashUntil: previous.until };
+    const row = keyRow(fields, key);
+    return row && foundKey(account, { row, policy: keyRow(fields, ACCOUNT_POLICY) }, hash, now);
   }
 
   async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
     checkKeyOf(account, key);
     const { now, fields } = await this.#read(account, key);
-    return keyHashes(fields, key) && keyStatus(keyState(account, fields, key), now);
+    const row = keyRow(fields, key);
+    return row && (row.hash || key === ACCOUNT_POLICY) ? keyStatus(account, row, now) : undefined;
   }
 
   async keys(account: string): Promise<readonly KeyRecord[]> {
     checkAccount(account);
     const fields = await this.#runner.run(readKeys, this.#of(account), []);
-    return keyIds(fields)
-      .filter((key) => keyHashes(fields, key) !== undefined)
-      .map((key) => keyRecord(account, fields, key));
+    return keyRows(fields)
+      .filter(({ hash }) => hash)
+      .map((row) => keyRecord(account, row));
   }
 
   async keyHashes(account: string): Promise<ReadonlyMap<string, KeyHashes>> {
     checkAccount(account);
-    const fields = await this.#runner.run(readKeys, this.#of(account), []);
-    const found = new Map<string, KeyHashes>();
-    for (const key of keyIds(fields)) {
-      const hashes = keyHashes(fields, key);
-      if (hashes) found.set(key, hashes);
-    }
-    return found;
+    return keyHashes(keyRows(await this.#runner.run(readKeys, this.#of(account), [])));
   }
 
   async updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
@@ -182,8 +174,8 @@ export class RedisApiKeys {
 }
 
 /** A key's terms as arguments of the scripts. */
-function termsOf({ name, limits = {}, expiresAt, policy = '' }: KeyTerms): [string, string, string, string] {
-  return [limitTerms(limits), JSON.stringify(name), expiryTerm(expiresAt), policy];
+function termsOf(terms: KeyTerms): [string, string, string, string] {
+  return [keyLimitTerms(terms), JSON.stringify(terms.name), expiryTerm(terms), terms.policy ?? ''];
 }
 
 /** A result of several writes is durable only if all of them are. */

@@ -72,6 +72,7 @@ import { adjustDetails, journal, settleDetails } from './lua/journal.ts';
 import { readRequest } from './lua/read-request.ts';
 import {
   endedFields,
+  endUserTerm,
   idempotencyTerms,
   withoutBlanks,
   witnessTerms,
@@ -205,7 +206,7 @@ export class RedisStore implements LedgerStore {
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
     const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey, restore } = command;
-    const { keyVersion } = command;
+    const { keyVersion = '', accountVersion = '' } = command;
     const result = await this.#runner.run(admit, this.#keys.ofAccount(account), [
       this.#leaseClock(),
       requestId,
@@ -218,8 +219,10 @@ export class RedisStore implements LedgerStore {
       externalKey ? '1' : '0',
       restore ? '1' : '0',
       ...idempotencyTerms(command),
-      keyVersion === undefined ? '' : String(keyVersion),
+      String(keyVersion),
+      String(accountVersion),
       withoutBlanks(command.model ?? ''),
+      endUserTerm(command),
       ...witnessTerms(command),
     ]);
     if (result.code === 'ok') this.#due.hint(account, result.now, result.now + leaseMs);
@@ -258,6 +261,7 @@ export class RedisStore implements LedgerStore {
       ...idempotencyTerms(command),
       command.inParts ? '1' : '0',
       command.wasAdmitted ? '1' : '0',
+      endUserTerm(command),
       ...witnessTerms(command),
     ]);
   }

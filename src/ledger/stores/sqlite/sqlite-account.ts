@@ -2,19 +2,21 @@ import {
   lotState,
   type AccountRows,
   type AccountTotals,
+  type EndUserRow,
   type KeyRow,
   type LotRow,
   requestRecord,
   type RequestRow,
 } from '../../engine/account-rows.ts';
 import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
-import type { FoundKey } from '../../contract/key-records.ts';
-import { foundKey, keyState } from '../../engine/key-states.ts';
+import { ACCOUNT_POLICY, type FoundKey } from '../../contract/key-records.ts';
+import { accountHolders, foundKey } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 import { type Columns, integer, text, valuesOf } from './sqlite-columns.ts';
 import {
   TOTALS,
+  END_USER,
   KEY,
   KEY_STATE,
   KEY_TERMS,
@@ -42,6 +44,9 @@ export class SqliteAccount implements AccountRows {
   #savedTotals: readonly SqlValue[];
   readonly #keys = new Map<string, { readonly row: KeyRow; isStored: boolean }>();
   readonly #changedKeys = new Set<string>();
+  readonly #endUsers = new Map<string, EndUserRow>();
+  readonly #changedEndUsers = new Set<EndUserRow>();
+  #endUserCount: number | undefined;
   #lots: readonly LotRow[] | undefined;
   readonly #changedLots = new Set<LotRow>();
   /** Requests whose row in the file is held. */
@@ -74,7 +79,7 @@ export class SqliteAccount implements AccountRows {
 
   /** How many rows it keeps in memory. */
   get size(): number {
-    return 1 + this.#keys.size + this.#held.size + (this.#lots?.length ?? 0);
+    return 1 + this.#keys.size + this.#endUsers.size + this.#held.size + (this.#lots?.length ?? 0);
   }
 
   request(id: string): RequestRow | undefined {
@@ -142,6 +147,28 @@ export class SqliteAccount implements AccountRows {
     this.#keys.delete(row.key);
   }
 
+  endUser(id: string): EndUserRow | undefined {
+    const known = this.#endUsers.get(id);
+    if (known) return known;
+    const columns = this.#sql(END_USER_BY_ID).get(this.#id, id);
+    if (!columns) return undefined;
+    const row = END_USER.read(columns);
+    this.#endUsers.set(id, row);
+    return row;
+  }
+
+  endUserCount(): number {
+    this.#endUserCount ??= Number(integer(this.#sql(COUNT_END_USERS).get(this.#id) ?? {}, 'count'));
+    return this.#endUserCount;
+  }
+
+  saveEndUser(row: EndUserRow): void {
+    // A new one has been counted: `endUser` did not find it.
+    if (this.#endUserCount !== undefined && !this.#endUsers.has(row.id)) this.#endUserCount += 1;
+    this.#endUsers.set(row.id, row);
+    this.#changedEndUsers.add(row);
+  }
+
   openLots(): readonly LotRow[] {
     this.#lots ??= this.#sql(LOTS).all(this.#id).map(LOT.read).toSorted(compareLots);
     return this.#lots;
@@ -188,6 +215,9 @@ export class SqliteAccount implements AccountRows {
   /** Writes the changed totals, keys, lots and usage. */
   save(): void {
     for (const id of this.#changedKeys) this.#writeKey(id);
+    for (const row of this.#changedEndUsers)
+      this.#sql(SAVE_END_USER).run(this.#id, ...valuesOf(END_USER, row));
+    this.#changedEndUsers.clear();
     for (const lot of this.#changedLots) {
       if (lot.remaining === 0n) this.#sql(DELETE_LOT).run(this.#id, lot.id);
       else this.#sql(SAVE_LOT).run(this.#id, ...valuesOf(LOT, lot));
@@ -206,6 +236,11 @@ export class SqliteAccount implements AccountRows {
   /** All keys, as saved. */
   keys(): KeyRow[] {
     return this.#sql(KEYS).all(this.#id).map(KEY.read);
+  }
+
+  /** All end users, as saved. */
+  #allEndUsers(): EndUserRow[] {
+    return this.#sql(END_USERS).all(this.#id).map(END_USER.read);
   }
 
   line(seq: bigint): JournalLine | undefined {
@@ -237,7 +272,7 @@ export class SqliteAccount implements AccountRows {
 
   /** The whole account, as saved. */
   state(account: string): AccountState {
-    const { nextExpiry: _, ...totals } = this.totals;
+    const { nextExpiry: _, policyVersion: __, ...totals } = this.totals;
     const compacted = this.#compacted();
     return {
       ...totals,
@@ -245,7 +280,7 @@ export class SqliteAccount implements AccountRows {
         .all(this.#id)
         .map((row) => requestRecord(REQUEST.read(row))),
       lots: this.openLots().map(lotState),
-      keys: this.keys().map((key) => keyState(account, key)),
+      ...accountHolders(account, this.keys(), this.#allEndUsers()),
       compacted: {
         seq: integer(compacted, 'compacted_seq'),
         granted: integer(compacted, 'compacted_granted'),
@@ -316,8 +351,11 @@ export function overdueAccounts(sql: Sql, after: string, now: number): string[] 
 }
 
 export function findKey(sql: Sql, hash: string, now: number): FoundKey | undefined {
-  const row = sql(KEY_BY_HASH).get(hash, hash);
-  return row && foundKey(text(row, 'account_name'), KEY.read(row), hash, now);
+  const columns = sql(KEY_BY_HASH).get(hash, hash);
+  if (!columns) return undefined;
+  const policy = sql(KEY_BY_ID).get(integer(columns, 'account'), ACCOUNT_POLICY);
+  const rows = { row: KEY.read(columns), policy: policy && KEY.read(policy) };
+  return foundKey(text(columns, 'account_name'), rows, hash, now);
 }
 
 /** Whether the hash is, or was last, that of a secret. */
@@ -356,11 +394,18 @@ const DELETE_REQUEST = 'DELETE FROM requests WHERE account = ? AND id = ?';
 const KEYS = `SELECT ${KEY.names.join(', ')} FROM keys WHERE account = ?`;
 const KEY_BY_ID = `${KEYS} AND id = ?`;
 const KEY_BY_HASH = `
-  SELECT accounts.name AS account_name, ${KEY.names.map((column) => `keys.${column}`).join(', ')}
+  SELECT keys.account AS account, accounts.name AS account_name, ${KEY.names.map((column) => `keys.${column}`).join(', ')}
   FROM keys JOIN accounts ON accounts.id = keys.account WHERE hash = ? OR previous_hash = ?`;
 const INSERT_KEY = insert('keys', KEY);
 const UPDATE_KEY = `${update('keys', KEY_STATE)} WHERE account = ? AND id = ?`;
 const UPDATE_KEY_TERMS = `${update('keys', KEY_TERMS)} WHERE account = ? AND id = ?`;
+
+const END_USERS = `SELECT ${END_USER.names.join(', ')} FROM end_users WHERE account = ?`;
+const END_USER_BY_ID = `${END_USERS} AND id = ?`;
+const COUNT_END_USERS = 'SELECT count(*) AS count FROM end_users WHERE account = ?';
+const SAVE_END_USER = `${insert('end_users', END_USER)} ON CONFLICT DO UPDATE SET ${KEY_STATE.names
+  .map((column) => `${column} = excluded.${column}`)
+  .join(', ')}`;
 
 const LOTS = `SELECT ${LOT.names.join(', ')} FROM lots WHERE account = ?`;
 const SAVE_LOT = `${insert('lots', LOT)} ON CONFLICT DO UPDATE SET remaining = excluded.remaining`;

@@ -71,6 +71,19 @@ export function enumIn<T extends string>(name: string, words: readonly T[]): Col
   );
 }
 
+/** A value that is written as another one. */
+export function mappedIn<Stored, T>(
+  { names, write, read }: Columns<Stored>,
+  parse: (stored: Stored) => T,
+  format: (value: T) => Stored,
+): Columns<T> {
+  return {
+    names,
+    write: (value, to) => write(format(value), to),
+    read: (row) => parse(read(row)),
+  };
+}
+
 /** A time; NULL stands for never (Infinity). */
 export function timeOrNeverIn(name: string): Columns<number> {
   return column(

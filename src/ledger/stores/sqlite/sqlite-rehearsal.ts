@@ -52,7 +52,7 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
   isHashTaken(sql, hash);
   command((rows) => rows.saveKey(newKey({ key: 'k1', hash, name: account }, now)));
   findKey(sql, hash, now);
-  command((rows) => updateKey(rows, { account, key: 'k1', name: 'k1', version: 1 }, now));
+  command((rows) => updateKey(rows, { account, key: 'k1', name: 'k1', version: 1, endUsers: {} }, now));
   command((rows) =>
     rotateKey(rows, { account, key: 'k1', hash: `${account} 2`, version: 2, overlapMs: HOUR_MS }, now, false),
   );
@@ -73,6 +73,7 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
       min: 1n,
       leaseMs: HOUR_MS,
       tokens: 1,
+      endUser: requestId,
     };
     command((rows) => admit(rows, { ...hold, notAfter: now, idempotencyKey }, now));
   }

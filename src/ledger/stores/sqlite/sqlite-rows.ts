@@ -1,5 +1,15 @@
-import type { BucketRow, AccountTotals, KeyRow, LotRow, RequestRow } from '../../engine/account-rows.ts';
-import { BUDGET_PERIODS, COUNT_LIMITS, everyCount, type KeyLimits } from '../../contract/key-records.ts';
+import type {
+  AccountTotals,
+  BucketRow,
+  CountedBy,
+  CountersRow,
+  EndUserRow,
+  KeyRow,
+  LotRow,
+  RequestRow,
+} from '../../engine/account-rows.ts';
+import { limitsOfTerms, limitTerms } from '../../engine/limit-terms.ts';
+import type { EndUserLimits } from '../../contract/key-records.ts';
 import type { JournalLine, SettledUsage, UsageRow } from '../../contract/ledger-store.ts';
 import { ENDINGS, type UsageCounts } from '../../contract/usage.ts';
 import {
@@ -8,6 +18,7 @@ import {
   timeOrNeverIn,
   booleanIn,
   integerIn,
+  mappedIn,
   type Members,
   numberIn,
   optional,
@@ -30,6 +41,7 @@ export const TOTALS: Columns<AccountTotals> = columnsOf<AccountTotals>({
   lowWater: numberIn('low_water'),
   freeLowWater: numberIn('free_low_water'),
   nextExpiry: timeOrNeverIn('next_expiry'),
+  policyVersion: numberIn('policy_version'),
 });
 
 /** Members of a request that change while it runs, and when it ends. */
@@ -53,7 +65,12 @@ export const REQUEST_STATE: Columns<RequestState> = columnsOf(REQUEST_STATES);
 export const REQUEST: Columns<RequestRow> = columnsOf<RequestRow>({
   id: textIn('id'),
   key: textIn('api_key'),
-  window: numberIn('budget_window'),
+  countedAt: numberIn('counted_at'),
+  countedBy: columnsOf<CountedBy>({
+    key: booleanIn('in_key'),
+    account: booleanIn('in_account'),
+    endUser: optional(textIn('end_user')),
+  }),
   tokens: numberIn('tokens'),
   idempotencyKey: optional(columnsOf({ key: textIn('idempotency_key'), body: textIn('body_hash') })),
   ...REQUEST_STATES,
@@ -62,40 +79,40 @@ export const REQUEST: Columns<RequestRow> = columnsOf<RequestRow>({
 const bucketIn = (name: string): Columns<BucketRow> =>
   columnsOf({ level: numberIn(name), at: numberIn(`${name}_at`) });
 
-/** Members of a key that requests change. */
-type KeyState = Pick<KeyRow, 'held' | 'running' | 'spent' | 'window' | 'requestBucket' | 'tokenBucket'>;
 /** Members of a key that operators change. */
-type KeyTerms = Omit<KeyRow, 'key' | 'createdAt' | keyof KeyState>;
+type KeyTerms = Omit<KeyRow, 'key' | 'createdAt' | keyof CountersRow>;
 
-const STATE: Members<KeyState> = {
+const STATE: Members<CountersRow> = {
   held: integerIn('held'),
   running: numberIn('running'),
   spent: integerIn('spent'),
-  window: numberIn('budget_window'),
+  countedAt: numberIn('counted_at'),
+  spentBefore: columnsOf<CountersRow['spentBefore']>({
+    hour: integerIn('before_hour'),
+    day: integerIn('before_day'),
+    week: integerIn('before_week'),
+    month: integerIn('before_month'),
+  }),
   requestBucket: bucketIn('request_level'),
   tokenBucket: bucketIn('token_level'),
 };
+
+const limitsIn = (name: string): Columns<EndUserLimits> => mappedIn(textIn(name), limitsOfTerms, limitTerms);
 
 const TERMS: Members<KeyTerms> = {
   hash: optional(textIn('hash')),
   previous: optional(columnsOf({ hash: textIn('previous_hash'), until: numberIn('previous_until') })),
   name: textIn('name'),
-  limits: columnsOf<KeyLimits>({
-    budget: optional(
-      columnsOf({
-        amount: integerIn('budget_amount'),
-        per: enumIn('budget_per', BUDGET_PERIODS),
-      }),
-    ),
-    ...everyCount((limit) => optional(numberIn(COUNT_LIMITS[limit]))),
-  }),
+  limits: limitsIn('limits'),
+  endUsers: optional(limitsIn('end_users')),
   expiresAt: optional(numberIn('expires_at')),
   policy: optional(textIn('policy')),
+  paused: booleanIn('paused'),
   revokedAt: optional(numberIn('revoked_at')),
   version: numberIn('version'),
 };
 
-export const KEY_STATE: Columns<KeyState> = columnsOf(STATE);
+export const KEY_STATE: Columns<CountersRow> = columnsOf(STATE);
 export const KEY_TERMS: Columns<KeyTerms> = columnsOf(TERMS);
 export const KEY: Columns<KeyRow> = columnsOf<KeyRow>({
   key: textIn('id'),
@@ -103,6 +120,8 @@ export const KEY: Columns<KeyRow> = columnsOf<KeyRow>({
   ...TERMS,
   ...STATE,
 });
+
+export const END_USER: Columns<EndUserRow> = columnsOf<EndUserRow>({ id: textIn('id'), ...STATE });
 
 export const LOT: Columns<LotRow> = columnsOf<LotRow>({
   id: textIn('id'),

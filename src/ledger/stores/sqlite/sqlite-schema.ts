@@ -24,6 +24,20 @@ export const SCHEMA_VERSION = 3n;
 /** `application_id` of ledger files: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
 
+/** Of keys and end users: what counts against their limits. */
+const COUNTERS_COLUMNS = `held               INTEGER NOT NULL,
+  running            INTEGER NOT NULL,
+  spent              INTEGER NOT NULL,
+  counted_at         INTEGER NOT NULL,
+  before_hour        INTEGER NOT NULL,
+  before_day         INTEGER NOT NULL,
+  before_week        INTEGER NOT NULL,
+  before_month       INTEGER NOT NULL,
+  request_level      INTEGER NOT NULL,
+  request_level_at   INTEGER NOT NULL,
+  token_level        INTEGER NOT NULL,
+  token_level_at     INTEGER NOT NULL,`;
+
 /**
  * The tables of a ledger file.
  *
@@ -46,6 +60,7 @@ CREATE TABLE accounts (
   low_water          INTEGER NOT NULL DEFAULT 0,
   free_low_water     INTEGER NOT NULL DEFAULT 0,
   next_expiry        INTEGER,
+  policy_version     INTEGER NOT NULL DEFAULT 0,
   compacted_seq      INTEGER NOT NULL DEFAULT 0,
   compacted_granted  INTEGER NOT NULL DEFAULT 0,
   compacted_spent    INTEGER NOT NULL DEFAULT 0,
@@ -62,7 +77,10 @@ CREATE TABLE requests (
   checkpoint         INTEGER NOT NULL,
   due                INTEGER NOT NULL,
   api_key            TEXT    NOT NULL,
-  budget_window      INTEGER NOT NULL,
+  counted_at         INTEGER NOT NULL,
+  in_key             INTEGER NOT NULL,
+  in_account         INTEGER NOT NULL,
+  end_user           TEXT,
   tokens             INTEGER NOT NULL,
   idempotency_key    TEXT,
   body_hash          TEXT,
@@ -78,6 +96,7 @@ CREATE INDEX requests_idempotency ON requests (account, api_key, idempotency_key
 CREATE INDEX requests_held ON requests (account, due, id) WHERE state = 'held';
 CREATE INDEX requests_final ON requests (account, due, id) WHERE state <> 'held';
 
+-- Also the account's own row, with @ as id.
 CREATE TABLE keys (
   account            INTEGER NOT NULL,
   id                 TEXT    NOT NULL,
@@ -86,26 +105,25 @@ CREATE TABLE keys (
   previous_until     INTEGER,
   name               TEXT    NOT NULL,
   created_at         INTEGER NOT NULL,
-  budget_amount      INTEGER,
-  budget_per         TEXT,
-  requests_per_minute INTEGER,
-  tokens_per_minute  INTEGER,
-  concurrent_requests INTEGER,
+  limits             TEXT    NOT NULL,
+  end_users          TEXT,
   expires_at         INTEGER,
   policy             TEXT,
+  paused             INTEGER NOT NULL,
   revoked_at         INTEGER,
   version            INTEGER NOT NULL,
-  held               INTEGER NOT NULL,
-  running            INTEGER NOT NULL,
-  spent              INTEGER NOT NULL,
-  budget_window      INTEGER NOT NULL,
-  request_level      INTEGER NOT NULL,
-  request_level_at   INTEGER NOT NULL,
-  token_level        INTEGER NOT NULL,
-  token_level_at     INTEGER NOT NULL,
+  ${COUNTERS_COLUMNS}
   PRIMARY KEY (account, id)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX keys_previous_hash ON keys (previous_hash) WHERE previous_hash IS NOT NULL;
+
+-- End users whose limits are those of a key, or of the account.
+CREATE TABLE end_users (
+  account            INTEGER NOT NULL,
+  id                 TEXT    NOT NULL,
+  ${COUNTERS_COLUMNS}
+  PRIMARY KEY (account, id)
+) STRICT, WITHOUT ROWID;
 
 -- Lots with something remaining.
 CREATE TABLE lots (

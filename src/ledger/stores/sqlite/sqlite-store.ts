@@ -26,7 +26,6 @@ import {
   isSameKey,
   keyHashes,
   keyRecord,
-  keyState,
   keyStatus,
   createdKey,
   revokeKey,
@@ -56,17 +55,18 @@ import {
   type Void,
   type VoidResult,
 } from '../../contract/ledger-store.ts';
-import type {
-  CreateKey,
-  CreateKeyResult,
-  FoundKey,
-  KeyHashes,
-  KeyRecord,
-  KeyStatus,
-  RotateKey,
-  RotateKeyResult,
-  UpdateKey,
-  UpdateKeyResult,
+import {
+  ACCOUNT_POLICY,
+  type CreateKey,
+  type CreateKeyResult,
+  type FoundKey,
+  type KeyHashes,
+  type KeyRecord,
+  type KeyStatus,
+  type RotateKey,
+  type RotateKeyResult,
+  type UpdateKey,
+  type UpdateKeyResult,
 } from '../../contract/key-records.ts';
 import { adjust, expireLots, grant } from '../../engine/lots.ts';
 import { verify } from '../../engine/witnesses.ts';
@@ -307,7 +307,7 @@ export class SqliteStore implements LedgerStore {
     checkKeyOf(account, key);
     return this.#session.read((sql) => {
       const row = SqliteAccount.find(sql, account)?.key(key);
-      return row?.hash ? keyStatus(keyState(account, row), this.#now()) : undefined;
+      return row && (row.hash || key === ACCOUNT_POLICY) ? keyStatus(account, row, this.#now()) : undefined;
     });
   }
 

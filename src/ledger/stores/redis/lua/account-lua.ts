@@ -7,28 +7,33 @@
  */
 
 /** Names of an account's Redis keys, in the order of KEYS. They share a hash tag, hence a slot. */
-export const ACCOUNT_KEYS = ['a', 'r', 'd', 'k', 'j', 'g', 'l', 'x', 'u'] as const;
+export const ACCOUNT_KEYS = ['a', 'r', 'd', 'k', 'j', 'g', 'l', 'x', 'u', 'e'] as const;
 
 /** A member of each collection from the account's creation on, so that its key exists when a slot migrates. */
 export const SENTINEL = ' ';
 
 /** Documentation of the keys, once for all scripts of an account. */
 const COLLECTIONS = /* lua */ `
--- KEYS[1] a  hash   the totals: av h g s x wo fl st q lw fw nx; nd, when the next of d is due, or earlier; l1, what the
+-- KEYS[1] a  hash   the totals: av h g s x wo fl st q lw fw nx; pv, the version of the
+--                   account's policy, if it has one; nd, when the next of d is due, or earlier; l1, what the
 --                   first lot in burn order has left, or -1; jq jg js jx jw of the compacted lines; ver, the version
 --                   of this layout
--- KEYS[2] r  hash   request id -> state amount checkpoint due window tokens key, hashes of idempotency key and body
+-- KEYS[2] r  hash   request id -> state amount checkpoint due mark tokens key, hashes of idempotency key and body
 --                   if it has one, =model and line; if voided also ending and provider. And
+--                   the mark is when it was admitted; then ! unless it counts in its key, @ if it counts in its account,
+--                   and, after a >, the end user that it counts in.
 --                   key:hash of idempotency key -> the last request admitted with it
 -- KEYS[3] d  zset   request id -> when its lease ends or its record may be deleted
 -- KEYS[4] k  hash   key id -> hash, limits and dates; id:s -> its counters; id:n -> its name, as JSON; id:p -> its policy;
---                   id:v -> its version, expiry, previous hash and when that ends; without it version 1 and none of these
+--                   id:v -> its version, expiry (after a p if it is paused), previous hash and when that ends; without
+--                   it version 1 and none of these. @ is the account's own row, once it has a policy
 -- KEYS[5] j  list   the journal, after the sentinel, which stays the first element when lines are compacted
 -- KEYS[6] g  hash   id of a grant or adjustment -> its parameters
 -- KEYS[7] l  hash   open lot -> its remaining amount; for the first it is l1 instead, unless that is -1
 -- KEYS[8] x  zset   open lots in burn order: "priority expiry id amount", all of score 0
 -- KEYS[9] u  hash   "day key model", the day counted from 1970 -> requests errors aborted, prompt cached completion
 --                   and reasoning tokens, charged, cost; the sentinel -> the charges of compacted rows
+-- KEYS[10] e hash   end user, after the key whose limits it has and a ~ -> its counters
 -- Every collection has a sentinel, a space, from the creation of the account.
 local TOTALS = KEYS[1]
 local REQUESTS = KEYS[2]
@@ -39,6 +44,7 @@ local PAID = KEYS[6]
 local LOTS = KEYS[7]
 local BURN_ORDER = KEYS[8]
 local USAGE = KEYS[9]
+local END_USERS = KEYS[10]
 local SENTINEL = ' '
 `;
 
@@ -84,6 +90,14 @@ local function plus(n, m)
   return integer(string.format('%d%09d', high, low))
 end
 
+-- n - m, exact below 2^53.
+local function minus(n, m)
+  if type(n) == 'number' and type(m) == 'number' then return n - m end
+  local high, low = limbs(n)
+  local less_high, less_low = limbs(m)
+  return (high - less_high) * 1000000000 + low - less_low
+end
+
 -- For comparison with a number: a string is rounded, and stays greater than any number.
 local function size(n)
   return tonumber(n)
@@ -94,7 +108,7 @@ const TOTALS = /* lua */ `
 local FIELDS = {'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw', 'nd', 'l1'}
 local NEVER = 9007199254740992
 -- Incremented when the layout changes.
-local VERSION = '2'
+local VERSION = '3'
 
 -- before: the stored values, in the order of FIELDS, then the state.
 local totals, before
@@ -106,14 +120,14 @@ local saves = {requests = {}, due = {}, lines = {}, deleted = {}, freed = {}}
 -- Loads the account's totals; nil if there is no account.
 local function load_totals()
   local values = redis.call('HMGET', TOTALS, 'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw', 'nd',
-    'l1', 'st', 'ver')
+    'l1', 'st', 'ver', 'pv')
   if not values[1] then return nil end
   if values[15] ~= VERSION then
     error('the account has version ' .. tostring(values[15]) .. '; this release supports only version ' .. VERSION)
   end
   -- Created with all of its fields, so that the table need not grow.
   totals = {av = '', h = '', g = '', s = '', x = '', wo = '', fl = '', q = '', lw = '', nx = '', fw = '', nd = '', l1 = '',
-    st = values[14]}
+    st = values[14], pv = tonumber(values[16] or 0)}
   for i = 1, #FIELDS do
     local n = tonumber(values[i])
     if n < WIDE or FIELDS[i] == 'nx' then values[i] = n end
@@ -137,6 +151,7 @@ local function create_account()
   redis.call('HSET', LOTS, SENTINEL, '')
   redis.call('ZADD', BURN_ORDER, '1', SENTINEL)
   redis.call('HSET', USAGE, SENTINEL, '0')
+  redis.call('HSET', END_USERS, SENTINEL, '')
   return load_totals()
 end
 

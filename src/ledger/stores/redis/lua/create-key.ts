@@ -23,9 +23,9 @@ export const createKey: LuaScript<
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] key id
 -- ARGV[3] hash         SHA-256 of the key
--- ARGV[4] limits       "budget per rpm tpm concurrent", with - for none
+-- ARGV[4] limits       "amounts periods rpm tpm concurrent", with - for none; after a | those of end users
 -- ARGV[5] name         JSON
--- ARGV[6] expires      ms, or -
+-- ARGV[6] expires      ms, or -; after a p if it is paused
 -- ARGV[7] policy       or empty
 -- ARGV[8] version      initial version
 -- ARGV[9] taken        1 if another key has the hash
@@ -49,14 +49,14 @@ if ARGV[9] == '1' then return reply(now, 'conflict') end
 
 if not totals and ARGV[10] == '1' then return reply(now, 'no_account') end
 if not totals then create_account() end
-local _, per, rpm, tpm = string.match(ARGV[4], '^(%S+) (%S+) (%S+) (%S+)')
+local rpm, tpm = string.match(ARGV[4], '^%S+ %S+ (%S+) (%S+)')
 local before, created = label and load_key(id), decimal(now)
-local key = new_key(id, per, tonumber(rpm), tonumber(tpm), now)
-key.window = window_start(key, now)
+local key = new_key(id, tonumber(rpm), tonumber(tpm), now)
 key.changed = true
 if before then
-  key.held, key.running, created = before.held, before.running, string.match(known[1], '(%S+) %S+$')
-  if before.window == key.window then key.spent = before.spent end
+  key.held, key.running, key.spent = before.held, before.running, before.spent
+  key.at, key.before = before.at, before.before
+  created = string.match(known[1], '(%S+) %S+$')
 end
 redis.call('HSET', API_KEYS, id, row .. created .. ' -', id .. ':n', ARGV[5])
 if ARGV[6] ~= '-' or ARGV[8] ~= '1' then

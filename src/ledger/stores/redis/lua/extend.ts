@@ -34,18 +34,19 @@ expire_lots(now)
 local code = 'ok'
 local more = tonumber(ARGV[3]) - request.amount
 if more > 0 then
-  local key = load_key(request.key)
-  local left = key and budget_left(key, now)
+  local holders = holders_of(request)
+  local left = least_budget(holders, now)
   if more > size(totals.av) or (left and more > left) then
     code = 'no_funds'
   else
     totals.av = plus(totals.av, 0 - more)
     totals.h = plus(totals.h, more)
     request.amount = request.amount + more
-    if key then
-      enter_window(key, now)
-      key.held = plus(key.held, more)
-      key.changed = true
+    local at = latest(holders, now)
+    for _, holder in ipairs(holders) do
+      enter_windows(holder, at)
+      holder.held = plus(holder.held, more)
+      holder.changed = true
     end
   end
 end

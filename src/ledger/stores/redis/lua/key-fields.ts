@@ -1,104 +1,73 @@
-import {
-  type Bucket,
-  type KeyHashes,
-  type KeyRecord,
-  type KeyState,
-  BUDGET_PERIODS,
-  COUNT_LIMIT_NAMES,
-  countLimits,
-  type KeyLimits,
-} from '../../../contract/key-records.ts';
-import { limitedBuckets } from '../../../engine/key-limits.ts';
+import type { CountersRow, EndUserRow, KeyRow } from '../../../engine/account-rows.ts';
+import { newCounters } from '../../../engine/key-limits.ts';
+import { limitsOfTerms, limitTerms } from '../../../engine/limit-terms.ts';
+import type { KeyTerms } from '../../../contract/key-records.ts';
 import { SENTINEL } from './account-lua.ts';
 
-/** Parsers and formats of the fields in which scripts store API keys. */
+/** Parsers and formats of the fields in which scripts store API keys and end users. */
 
-/** A key's limits as text; equal limits have equal texts. */
-export function limitTerms({ budget, ...counts }: KeyLimits): string {
-  const terms = [budget?.amount, budget?.per, ...COUNT_LIMIT_NAMES.map((limit) => counts[limit])];
-  return terms.map((term) => term ?? NONE).join(' ');
+/** A key's limits, and those of its end users, as text of five words; equal limits have equal texts. */
+export function keyLimitTerms({ limits = {}, endUsers }: Pick<KeyTerms, 'limits' | 'endUsers'>): string {
+  const own = limitTerms(limits);
+  return endUsers ? `${own}|${limitTerms(endUsers).replaceAll(' ', '|')}` : own;
 }
 
-/** A key's expiry as text. */
-export function expiryTerm(expiresAt: number | undefined): string {
-  return String(expiresAt ?? NONE);
+/** A key's expiry as text, after a p while it is paused. */
+export function expiryTerm({ expiresAt, paused }: Pick<KeyTerms, 'expiresAt' | 'paused'>): string {
+  return `${paused ? 'p' : ''}${expiresAt ?? NONE}`;
 }
 
-/** Ids of all keys in the fields of an account's keys, including those that your app authenticates. */
-export function keyIds(fields: ReadonlyMap<string, string>): string[] {
-  return [...fields.keys()].filter((field) => field !== SENTINEL && !field.includes(':'));
+/** All rows in the fields of an account's keys: also of those that your app authenticates, and the account's own. */
+export function keyRows(fields: ReadonlyMap<string, string>): KeyRow[] {
+  const ids = [...fields.keys()].filter((field) => field !== SENTINEL && !field.includes(':'));
+  return ids.flatMap((id) => keyRow(fields, id) ?? []);
 }
 
-/** The hashes that identify a key; undefined for one that your app authenticates. */
-export function keyHashes(fields: ReadonlyMap<string, string>, key: string): KeyHashes | undefined {
-  const [current] = fields.get(key)?.split(' ') ?? [];
-  if (current === undefined || current === NONE) return undefined;
-  const { previous, until } = marksOf(fields, key);
-  return { current, ...(previous !== NONE && { previous: { hash: previous, until: Number(until) } }) };
-}
-
-export function keyRecord(account: string, fields: ReadonlyMap<string, string>, key: string): KeyRecord {
-  const [, budget = NONE, per, ...rest] = fields.get(key)?.split(' ') ?? [];
-  const [created, revoked = NONE] = rest.slice(COUNT_LIMIT_NAMES.length);
-  const { version, expires, previous, until } = marksOf(fields, key);
-  const period = BUDGET_PERIODS.find((each) => each === per);
+/** The row of a key; undefined if there is none. */
+export function keyRow(fields: ReadonlyMap<string, string>, key: string): KeyRow | undefined {
+  const [hash = NONE, ...rest] = fields.get(key)?.split(' ') ?? [];
+  if (rest.length === 0) return undefined;
+  const [created, revoked = NONE] = rest.splice(-2);
+  const [own = '', ...endUsers] = rest.join(' ').split('|');
+  const [version = '1', marks = NONE, previous = NONE, until] = fields.get(`${key}:v`)?.split(' ') ?? [];
+  const paused = marks.startsWith('p');
+  const expires = paused ? marks.slice(1) : marks;
   const name: string = JSON.parse(fields.get(`${key}:n`) ?? '""');
-  const policy = fields.get(`${key}:p`);
+  const state = fields.get(`${key}:s`);
   return {
-    account,
     key,
     name,
-    state: revoked === NONE ? 'active' : 'revoked',
     createdAt: Number(created),
-    ...(revoked !== NONE && { revokedAt: Number(revoked) }),
-    ...(expires !== NONE && { expiresAt: Number(expires) }),
-    limits: {
-      ...(period && { budget: { amount: BigInt(budget), per: period } }),
-      ...countLimits((_, index) => countOf(rest[index])),
-    },
-    ...(policy !== undefined && { policy }),
+    hash: hash === NONE ? undefined : hash,
+    previous: previous === NONE ? undefined : { hash: previous, until: Number(until) },
+    limits: limitsOfTerms(own),
+    endUsers: endUsers.length > 0 ? limitsOfTerms(endUsers.join(' ')) : undefined,
+    expiresAt: expires === NONE ? undefined : Number(expires),
+    policy: fields.get(`${key}:p`),
+    paused,
+    revokedAt: revoked === NONE ? undefined : Number(revoked),
     version: Number(version),
-    ...(previous !== NONE && { overlapUntil: Number(until) }),
+    ...(state === undefined ? newCounters({}, 0) : countersOf(state)),
   };
 }
 
-export function keyState(account: string, fields: ReadonlyMap<string, string>, key: string): KeyState {
-  const record = keyRecord(account, fields, key);
-  const [held = '', running, spent = '', window, ...buckets] = fields.get(`${key}:s`)?.split(' ') ?? [];
-  const [requestLevel, requestAt, tokenLevel, tokenAt] = buckets.map(Number);
+export function endUserRow([id, state]: readonly [id: string, state: string]): EndUserRow {
+  return { id, ...countersOf(state) };
+}
+
+function countersOf(state: string): CountersRow {
+  const [held = '', running, spent = '', countedAt, before = '', ...buckets] = state.split(' ');
+  const [hour = 0n, day = 0n, week = 0n, month = 0n] = before.split(',').map(BigInt);
+  const [requestLevel = 0, requestAt = 0, tokenLevel = 0, tokenAt = 0] = buckets.map(Number);
   return {
-    ...record,
     held: BigInt(held),
     running: Number(running),
     spent: BigInt(spent),
-    window: Number(window),
-    ...limitedBuckets(record.limits, {
-      requestBucket: bucket(requestLevel, requestAt),
-      tokenBucket: bucket(tokenLevel, tokenAt),
-    }),
+    countedAt: Number(countedAt),
+    spentBefore: { hour, day, week, month },
+    requestBucket: { level: requestLevel, at: requestAt },
+    tokenBucket: { level: tokenLevel, at: tokenAt },
   };
 }
 
-/** Version, expiry and previous secret. The field is absent for a key that never changed and doesn't expire. */
-function marksOf(fields: ReadonlyMap<string, string>, key: string): Marks {
-  const [version = '1', expires = NONE, previous = NONE, until = NONE] =
-    fields.get(`${key}:v`)?.split(' ') ?? [];
-  return { version, expires, previous, until };
-}
-
-interface Marks {
-  readonly version: string;
-  readonly expires: string;
-  readonly previous: string;
-  readonly until: string;
-}
-
 const NONE = '-';
-
-function countOf(text: string = NONE): number | undefined {
-  return text === NONE ? undefined : Number(text);
-}
-
-function bucket(level = 0, at = 0): Bucket {
-  return { level, at };
-}

@@ -1,16 +1,53 @@
-/** API keys and their limits, as in key-limits.ts. Keys are loaded lazily. */
+/** API keys, as in key-states.ts, and the counters of all who have limits, as in key-limits.ts. Loaded lazily. */
 export const API_KEYS_LUA: string = /* lua */ `
 local MINUTE = 60000
+local HOUR = 3600000
 local DAY = 86400000
 local DEBT_MINUTES = 60
+-- In place of the expiry of a key that is paused.
+local PAUSED = -1
 
 local api_keys = {}
+-- Id of an end user's row -> its counters.
+local end_users = {}
+
+-- Makes counters of a key, an account or an end user without any requests.
+local function new_counters(holder, now)
+  holder.held, holder.running, holder.spent, holder.at, holder.before = 0, 0, 0, now, '0,0,0,0'
+  holder.requests = {level = (holder.rpm or 0) * MINUTE, at = now}
+  holder.tokens = {level = (holder.tpm or 0) * MINUTE, at = now}
+  return holder
+end
+
+local function load_counters(holder, packed)
+  local held, running, spent, at, before, request_level, request_at, token_level, token_at =
+    string.match(packed, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+  holder.held, holder.running, holder.spent = integer(held), tonumber(running), integer(spent)
+  holder.at, holder.before = tonumber(at), before
+  holder.requests = {level = tonumber(request_level), at = tonumber(request_at)}
+  holder.tokens = {level = tonumber(token_level), at = tonumber(token_at)}
+  return holder
+end
+
+local function packed_counters(holder)
+  return string.format('%s %d %s %d %s %d %d %d %d', decimal(holder.held), holder.running, decimal(holder.spent),
+    holder.at, holder.before, holder.requests.level, holder.requests.at, holder.tokens.level, holder.tokens.at)
+end
+
+-- The budgets of "amount,amount" and "period,period".
+local function budgets_of(amounts, periods)
+  local one = tonumber(amounts)
+  if one then return {{amount = one, per = periods}} end
+  local budgets, next_period = {}, string.gmatch(periods, '[^,]+')
+  for amount in string.gmatch(amounts, '[^,]+') do
+    budgets[#budgets + 1] = {amount = tonumber(amount), per = next_period()}
+  end
+  return budgets
+end
 
 -- A key without any requests.
-local function new_key(id, per, rpm, tpm, now)
-  local key = {id = id, per = per, rpm = rpm, tpm = tpm, held = 0, running = 0, spent = 0, window = 0}
-  key.requests = {level = (rpm or 0) * MINUTE, at = now}
-  key.tokens = {level = (tpm or 0) * MINUTE, at = now}
+local function new_key(id, rpm, tpm, now)
+  local key = new_counters({budgets = false, rpm = rpm, tpm = tpm}, now)
   api_keys[id] = key
   return key
 end
@@ -21,33 +58,96 @@ local function key_marks(kept)
   return string.match(kept, '^(%S+) (%S+) (%S+) (%S+)$')
 end
 
+-- Also the account's own row, which has @ as id.
 local function load_key(id)
   if api_keys[id] then return api_keys[id] end
   local values = redis.call('HMGET', API_KEYS, id, id .. ':s', id .. ':v')
   if not values[1] then return nil end
-  local hash, budget, per, rpm, tpm, concurrent, revoked =
+  local hash, amounts, periods, rpm, tpm, concurrent, revoked =
     string.match(values[1], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) %S+ (%S+)$')
-  local held, running, spent, window, request_level, request_at, token_level, token_at =
-    string.match(values[2], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
   local version, expires = key_marks(values[3])
   local key = {
-    id = id, recorded = hash ~= '-', revoked = revoked ~= '-', version = version, expires = tonumber(expires),
-    budget = tonumber(budget), per = per, rpm = tonumber(rpm), tpm = tonumber(tpm),
-    concurrent = tonumber(concurrent),
-    held = integer(held), running = tonumber(running), spent = integer(spent), window = tonumber(window),
-    requests = {level = tonumber(request_level), at = tonumber(request_at)},
-    tokens = {level = tonumber(token_level), at = tonumber(token_at)},
+    recorded = hash ~= '-', revoked = revoked ~= '-', version = version, expires = false, rpm = tonumber(rpm),
+    tpm = tonumber(tpm), concurrent = tonumber(concurrent), budgets = amounts ~= '-' and budgets_of(amounts, periods),
+    -- Created with these fields, 16 in all, so that the table need not grow.
+    held = 0, running = 0, spent = 0, at = 0, before = '', requests = false, tokens = false, changed = false,
   }
-  api_keys[id] = key
+  if expires ~= '-' then key.expires = tonumber(expires) or PAUSED end
+  if not key.concurrent and concurrent ~= '-' then
+    concurrent, key.users = string.match(concurrent, '^([^|]+)|(.+)$')
+    key.concurrent = tonumber(concurrent)
+  end
+  if id == '@' then key.kind = 'account' end
+  api_keys[id] = load_counters(key, values[2])
   return key
+end
+
+-- Sets the limits of an end user: those of its key or account now, as stored; returns how many end users there may be.
+local function limit_end_user(row, limits)
+  local amounts, periods, rpm, tpm, concurrent, max =
+    string.match(limits, '^([^|]+)|([^|]+)|([^|]+)|([^|]+)|([^|]+)|?(%d*)$')
+  row.budgets = amounts ~= '-' and budgets_of(amounts, periods)
+  row.rpm, row.tpm, row.concurrent = tonumber(rpm), tonumber(tpm), tonumber(concurrent)
+  return tonumber(max) or 10000
+end
+
+-- The counters of an end user, with the limits of its key or account now.
+local function load_end_user(id)
+  if end_users[id] then return end_users[id] end
+  local packed = redis.call('HGET', END_USERS, id)
+  if not packed then return nil end
+  local scope = string.match(id, '^[^~]*')
+  local holder = load_key(scope == '' and '@' or scope)
+  local row = {kind = 'end_user', budgets = false}
+  if holder and holder.users then limit_end_user(row, holder.users) end
+  end_users[id] = load_counters(row, packed)
+  return row
+end
+
+-- The counters of an end user whom key or account limit; shared ones if it has none, and there are as many as may be.
+local function open_end_user(scope, end_user, limits, now)
+  local id = scope .. '~' .. end_user
+  local row = load_end_user(id)
+  if row then return row, id, false end
+  row = {kind = 'end_user'}
+  local max = limit_end_user(row, limits)
+  local shares = redis.call('HLEN', END_USERS) - 1 >= max
+  if shares then id = scope .. '~' end
+  row = shares and load_end_user(id) or new_counters(row, now)
+  end_users[id] = row
+  return row, id, shares
+end
+
+-- Those whose limits a request counts against: its key, its account if that has a policy, and its end user if one of
+-- these limits them. And the end of the request's mark, and whether the end user shares its counters.
+local function holders_for(key, key_id, end_user, now)
+  local holders, mark, shares = {key}, '', false
+  local policy = totals.pv > 0 and load_key('@')
+  if policy then holders[2], mark = policy, '@' end
+  local limits = key.users or policy and policy.users
+  if limits and end_user ~= '' then
+    local row, id
+    row, id, shares = open_end_user(key.users and key_id or '', end_user, limits, now)
+    holders[#holders + 1], mark = row, mark .. '>' .. id
+  end
+  return holders, mark, shares
+end
+
+-- The holders that a request counts in.
+local function holders_of(request)
+  local holders = {}
+  if request.in_key then holders[1] = load_key(request.key) end
+  if request.in_account then holders[#holders + 1] = load_key('@') end
+  if request.end_user then holders[#holders + 1] = load_end_user(request.end_user) end
+  return holders
 end
 
 save_keys = function()
   for id, key in pairs(api_keys) do
-    if key.changed then
-      redis.call('HSET', API_KEYS, id .. ':s', string.format('%s %d %s %d %d %d %d %d', decimal(key.held), key.running,
-        decimal(key.spent), key.window, key.requests.level, key.requests.at, key.tokens.level, key.tokens.at))
-    end
+    if key.changed then redis.call('HSET', API_KEYS, id .. ':s', packed_counters(key)) end
+  end
+  for id, row in pairs(end_users) do
+    if row.changed then redis.call('HSET', END_USERS, id, packed_counters(row)) end
   end
 end
 
@@ -62,28 +162,80 @@ local function month_start(now)
   return (day - (of_year - math.floor((153 * month + 2) / 5))) * DAY
 end
 
--- Start of the budget window that a time is in, UTC; weeks begin on Monday, and day 0 was a Thursday.
-local function window_start(key, now)
-  if key.per == 'day' then return math.floor(now / DAY) * DAY end
-  if key.per == 'week' then
-    local day = math.floor(now / DAY)
-    return (day - (day + 3) % 7) * DAY
+local PERIODS = {'hour', 'day', 'week', 'month'}
+
+-- Start of the window that a time is in, UTC; weeks begin on Monday, and day 0 was a Thursday.
+local function window_start(per, time)
+  if per == 'hour' then return math.floor(time / HOUR) * HOUR end
+  if per == 'day' then return math.floor(time / DAY) * DAY end
+  if per == 'month' then return month_start(time) end
+  local day = math.floor(time / DAY)
+  return (day - (day + 3) % 7) * DAY
+end
+
+-- The charges before the windows of now, by period.
+local function charges_before(holder)
+  local hour, day, week, month = string.match(holder.before, '^(%d+),(%d+),(%d+),(%d+)$')
+  return {hour, day, week, month}
+end
+
+-- Begins the windows of a time, if it is later than any before.
+local function enter_windows(holder, time)
+  if time <= holder.at then return end
+  if math.floor(time / HOUR) > math.floor(holder.at / HOUR) then
+    local before = charges_before(holder)
+    for n, per in ipairs(PERIODS) do
+      if window_start(per, time) > holder.at then before[n] = decimal(holder.spent) end
+    end
+    holder.before = table.concat(before, ',')
   end
-  if key.per == 'month' then return month_start(now) end
-  return 0
+  holder.at, holder.changed = time, true
 end
 
--- The rest of the key's budget in the window of now, exact unless overrun; nil without a budget.
-local function budget_left(key, now)
-  if not key.budget then return nil end
-  local spent = window_start(key, now) > key.window and 0 or size(key.spent)
-  return key.budget - spent - size(key.held)
+-- Counts the charge, or a refund, of a request that was admitted at a time.
+local function count_charge(holder, amount, at)
+  holder.spent, holder.changed = plus(holder.spent, amount), true
+  if math.floor(at / HOUR) == math.floor(holder.at / HOUR) then return end
+  local before = charges_before(holder)
+  for n, per in ipairs(PERIODS) do
+    if window_start(per, at) ~= window_start(per, holder.at) then
+      before[n] = decimal(plus(integer(before[n]), amount))
+    end
+  end
+  holder.before = table.concat(before, ',')
 end
 
--- Moves the key's budget to the window of now, never back to an earlier one.
-local function enter_window(key, now)
-  local start = window_start(key, now)
-  if start > key.window then key.window, key.spent, key.changed = start, 0, true end
+-- The charges in the window of now, exact unless they are more than a budget can be.
+local function spent_in(per, holder, now)
+  if per == 'lifetime' then return size(holder.spent) end
+  if window_start(per, now) > holder.at then return 0 end
+  local before = charges_before(holder)
+  for n, each in ipairs(PERIODS) do
+    if each == per then return minus(holder.spent, integer(before[n])) end
+  end
+end
+
+-- The least that a budget of the holders has left, exact unless overrun, with its holder and the budget; nil without any.
+local function least_budget(holders, now)
+  local least, of, which
+  for n = 1, #holders do
+    local holder = holders[n]
+    if holder.budgets then
+      for _, budget in ipairs(holder.budgets) do
+        local left = budget.amount - spent_in(budget.per, holder, now) - size(holder.held)
+        if not least or left < least then least, of, which = left, holder, budget end
+      end
+    end
+  end
+  return least, of, which
+end
+
+-- The latest time at which one of the holders has counted a request, or now.
+local function latest(holders, now)
+  for n = 1, #holders do
+    if holders[n].at > now then now = holders[n].at end
+  end
+  return now
 end
 
 local function level_at(bucket, limit, now)
@@ -93,22 +245,48 @@ end
 
 -- Time until count fits, in ms. A count above the limit fits when the bucket is full.
 local function wait_ms(bucket, limit, count, now)
-  if not limit then return 0 end
   local missing = math.min(count, limit) * MINUTE - level_at(bucket, limit, now)
   return missing <= 0 and 0 or math.ceil(missing / limit)
 end
 
-local function rate(bucket, limit, now)
-  if not limit then return '- - -' end
-  local level = level_at(bucket, limit, now)
-  return string.format('%d %d %d', limit, math.max(0, math.floor(level / MINUTE)),
-    math.ceil((limit * MINUTE - level) / limit))
+-- The holder whose limit per minute makes a count wait longest, and how long, in ms; nil if none does.
+local function longest_wait(holders, limit, bucket, count, now)
+  local by, longest = nil, 0
+  for n = 1, #holders do
+    local holder = holders[n]
+    if holder[limit] then
+      local wait = wait_ms(holder[bucket], holder[limit], count, now)
+      if wait > longest then by, longest = holder, wait end
+    end
+  end
+  return by, longest
 end
 
--- "limit remaining reset" for requests, then for tokens; nil for a key with neither limit.
-local function rates(key, now)
-  if not key or not (key.rpm or key.tpm) then return nil end
-  return rate(key.requests, key.rpm, now) .. ' ' .. rate(key.tokens, key.tpm, now)
+-- The state of the limit per minute that has least remaining, "limit remaining reset"; nil without any.
+local function tightest(holders, limit, bucket, now)
+  local found, least
+  for n = 1, #holders do
+    local holder = holders[n]
+    local most = holder[limit]
+    if most then
+      local level = level_at(holder[bucket], most, now)
+      local remaining = math.max(0, math.floor(level / MINUTE))
+      if not least or remaining < least then
+        least = remaining
+        found = string.format('%d %d %d', most, remaining, math.ceil((most * MINUTE - level) / most))
+      end
+    end
+  end
+  return found
+end
+
+-- "limit remaining reset" for requests, then for tokens; nil without any such limit.
+local function rates(holders, now)
+  local first = holders[1]
+  if not holders[2] and not (first and (first.rpm or first.tpm)) then return nil end
+  local requests, tokens = tightest(holders, 'rpm', 'requests', now), tightest(holders, 'tpm', 'tokens', now)
+  if not requests and not tokens then return nil end
+  return (requests or '- - -') .. ' ' .. (tokens or '- - -')
 end
 
 local function take(bucket, limit, count, now)

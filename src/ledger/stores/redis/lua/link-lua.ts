@@ -63,6 +63,6 @@ function wordsOf(text: string): Map<string, number> {
 }
 
 const COMMENT = /^ *-- .*\n/gm;
-const CONSTANT = /^local ([A-Z_]+) = (KEYS\[\d\]|'[^']*'|-?\d+)\n/gm;
+const CONSTANT = /^local ([A-Z_]+) = (KEYS\[\d+\]|'[^']*'|-?\d+)\n/gm;
 /** Except in quotes, where they are the name of a command. */
 const CAPITALS = /(?<!['\w])[A-Z_]{2,}(?!['\w])/g;

@@ -11,7 +11,7 @@ return redis.call('HGETALL', API_KEYS)
   (reply) => new Map(reply.pairs()),
 );
 
-/** The store's time, and the fields of one key; none if there is no such key. */
+/** The store's time, and the fields of one key, if there is such a key, and of the account's policy, if it has one. */
 export const readKey: LuaScript<
   [clock: string, key: string],
   { readonly now: number; readonly fields: Map<string, string> }
@@ -21,8 +21,8 @@ export const readKey: LuaScript<
 -- ARGV[2] key id
 -- returns {now, field, value, ...}
 ${ACCOUNT_LUA}
-local names = {ARGV[2]}
-for n, kind in ipairs({':n', ':s', ':v', ':p'}) do names[n + 1] = ARGV[2] .. kind end
+local names = {ARGV[2], '@', '@:v', '@:p'}
+for _, kind in ipairs({':n', ':s', ':v', ':p'}) do names[#names + 1] = ARGV[2] .. kind end
 local found = {decimal(clock(ARGV[1]))}
 for n, value in ipairs(redis.call('HMGET', API_KEYS, unpack(names))) do
   if value then

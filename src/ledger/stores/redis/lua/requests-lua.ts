@@ -18,19 +18,25 @@ local changed_requests = {}
 local function load_request(id)
   local row = redis.call('HGET', REQUESTS, id)
   if not row then return nil end
-  local state, amount, checkpoint, due, window, tokens, key, hashes, model, line =
+  local state, amount, checkpoint, due, mark, tokens, key, hashes, model, line =
     string.match(row, '^(%S) (%S+) (%S+) (%S+) (%S+) (%S+) (%S*)(.-) =(%S*) (%S+)')
-  return {id = id, state = state, amount = tonumber(amount), checkpoint = tonumber(checkpoint), due = tonumber(due),
-    window = tonumber(window), tokens = tonumber(tokens), key = key, hashes = hashes, model = model,
-    line = line, ended = ''}
+  local request = {id = id, state = state, amount = tonumber(amount), checkpoint = tonumber(checkpoint),
+    due = tonumber(due), mark = mark, at = tonumber(mark), in_key = true, tokens = tonumber(tokens), key = key,
+    hashes = hashes, model = model, line = line, ended = ''}
+  if not request.at then
+    local at, no_key, in_account, end_user = string.match(mark, '^(%d+)(!?)(@?)>?(%S*)$')
+    request.at, request.in_key, request.in_account = tonumber(at), no_key == '', in_account ~= ''
+    if end_user ~= '' then request.end_user = end_user end
+  end
+  return request
 end
 
 local function save_request(request)
   local due = decimal(request.due)
   local requests, dues = saves.requests, saves.due
   requests[#requests + 1] = request.id
-  requests[#requests + 1] = string.format('%s %d %d %s %d %d %s%s =%s %s%s', request.state, request.amount,
-    request.checkpoint, due, request.window, request.tokens, request.key, request.hashes, request.model, request.line,
+  requests[#requests + 1] = string.format('%s %d %d %s %s %d %s%s =%s %s%s', request.state, request.amount,
+    request.checkpoint, due, request.mark, request.tokens, request.key, request.hashes, request.model, request.line,
     request.ended)
   dues[#dues + 1] = due
   dues[#dues + 1] = request.id
@@ -91,13 +97,13 @@ local function finish(request, state, amount, tokens, now, model, usage, in_part
   totals.s = plus(totals.s, moved)
   totals.wo = plus(totals.wo, written_off)
   burn(moved)
-  local key = load_key(request.key)
-  if key then
-    key.held = plus(key.held, 0 - hold)
-    if request.state == 'H' then key.running = key.running - 1 end
-    if request.window == key.window then key.spent = plus(key.spent, moved) end
-    take(key.tokens, key.tpm, tokens - request.tokens, now)
-    key.changed = true
+  local holders = holders_of(request)
+  for n = 1, #holders do
+    local holder = holders[n]
+    holder.held = plus(holder.held, 0 - hold)
+    if request.state == 'H' then holder.running = holder.running - 1 end
+    count_charge(holder, moved, request.at)
+    take(holder.tokens, holder.tpm, tokens - request.tokens, now)
   end
   -- An orphan has no line yet, and was not counted.
   local is_counted = request.state == 'X' and request.line ~= '-'
@@ -128,11 +134,7 @@ local function charge_more(request, amount, now)
   totals.av = plus(totals.av, 0 - moved)
   totals.s = plus(totals.s, moved)
   burn(moved)
-  local key = load_key(request.key)
-  if key and request.window == key.window then
-    key.spent = plus(key.spent, moved)
-    key.changed = true
-  end
+  for _, holder in ipairs(holders_of(request)) do count_charge(holder, moved, request.at) end
   count_usage(request, request.model, {0, 0, 0, 0, 0, 0, 0, moved, 0})
   -- It cost nothing until now; from now on its record is kept as long as any other.
   if request.amount == 0 then request.due = math.max(request.due, delete_at(request.id, now, false)) end

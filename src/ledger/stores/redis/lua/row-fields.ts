@@ -9,11 +9,12 @@ import type {
   UsageRow,
 } from '../../../contract/ledger-store.ts';
 import { DAY_MS, ENDINGS, dayOf } from '../../../contract/usage.ts';
+import { endUserOfRow, endUserRowId } from '../../../engine/account-rows.ts';
 import { isAborted, isError } from '../../../engine/usage-counters.ts';
 
 /** Parses the row of a request. */
 export function requestRecord(id: string, row: string): RequestRecord {
-  const [state = '', amount = '', checkpoint = '', due, , , apiKey = '', ...rest] = row.split(' ');
+  const [state = '', amount = '', checkpoint = '', due, mark = '', , apiKey = '', ...rest] = row.split(' ');
   const [key, body] = rest[0]?.startsWith('=') ? [] : rest.splice(0, 2);
   const [model = '', line = '', ending = NONE, provider = NONE] = rest;
   return {
@@ -21,6 +22,8 @@ export function requestRecord(id: string, row: string): RequestRecord {
     state: requestState(state),
     amount: BigInt(amount),
     key: apiKey,
+    ...(/^\d+!?@/.test(mark) && { inAccount: true }),
+    ...(mark.includes('>') && { endUser: endUserOfRow(mark.slice(mark.indexOf('>') + 1)) }),
     checkpoint: BigInt(checkpoint),
     due: Number(due),
     ...(key !== undefined && body !== undefined && { idempotencyKey: { key, body } }),
@@ -62,6 +65,11 @@ export function finalState(letter: string): FinalState {
   if (letter === 'S') return 'settled';
   if (letter === 'V') return 'voided';
   return 'expired';
+}
+
+/** The end user of a command, as in the id of its row; empty where there is none. */
+export function endUserTerm({ endUser }: { readonly endUser?: string | undefined }): string {
+  return endUser === undefined ? '' : endUserRowId(endUser).slice(1);
 }
 
 /** Hashes of an idempotency key and of its body; empty where there is none. */

@@ -18,6 +18,7 @@ export const settle: LuaScript<
     body: string,
     inParts: '0' | '1',
     wasAdmitted: '0' | '1',
+    endUser: string,
     ...witnesses: string[],
   ],
   SettleResult
@@ -36,13 +37,11 @@ export const settle: LuaScript<
 -- ARGV[11] body        hash of the body for that key, or empty
 -- ARGV[12] in parts    1 to write off nothing
 -- ARGV[13] admitted    1 if a request that is unknown, and was not deleted, was lost in a rollback
--- ARGV[14] and on      witnesses
+-- ARGV[14] end user    encoded, used if the request is unknown, or empty
+-- ARGV[15] and on      witnesses
 -- returns {code, now, seq, ...}: {charged, written off, available, held,
 --         available and held before} for ok, {charged, 1 if in part} for duplicate
 ${ENDS_LUA}
--- Budget window of a request with an unknown key: its charge counts in no budget.
-local NO_WINDOW = -1
-
 local now, id = clock(ARGV[1]), ARGV[2]
 if not load_totals() then return reply(now, 'no_account') end
 local request = load_request(id)
@@ -50,7 +49,7 @@ local amount = tonumber(ARGV[3])
 local unspent_before = plus(totals.av, totals.h)
 local is_deleted = not request and amount == 0 and may_be_deleted_free(id)
 if not request and ARGV[13] == '1' and not is_deleted and request_time(id) > totals.lw then rolled_back = true end
-local in_parts = check_witnesses(14) or ARGV[12] == '1'
+local in_parts = check_witnesses(15) or ARGV[12] == '1'
 if request and request.state == 'S' then
   if not in_parts or not charge_more(request, amount, now) then
     return reply(now, 'duplicate', decimal(request.amount), is_charged_in_part(request, amount) and '1' or '0')
@@ -69,11 +68,20 @@ if request then
 else
   -- As if expired, with nothing charged.
   local key = load_key(ARGV[4])
-  if key then
-    enter_window(key, now)
-    if request_time(id) > now - MINUTE then take(key.requests, key.rpm, 1, now) end
+  local holders, mark = holders_for(key or {}, ARGV[4], ARGV[14], now)
+  -- The charge of an unknown key counts for no key, not even for one that is created later.
+  if not key then
+    table.remove(holders, 1)
+    mark = '!' .. mark
   end
-  request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,
+  local at = latest(holders, now)
+  for _, holder in ipairs(holders) do
+    enter_windows(holder, at)
+    if request_time(id) > now - MINUTE then take(holder.requests, holder.rpm, 1, now) end
+    holder.changed = true
+  end
+  request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, mark = decimal(at) .. mark, at = at,
+    in_key = key ~= nil, in_account = string.find(mark, '@', 1, true), end_user = string.match(mark, '>(.+)$'),
     tokens = 0, key = ARGV[4], hashes = '', model = ARGV[8], line = '-', ended = ''}
 end
 -- Its admission or hold was lost.

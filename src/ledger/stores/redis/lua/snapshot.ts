@@ -1,16 +1,17 @@
 import type { AccountState, Lot } from '../../../contract/ledger-store.ts';
 import { READ_LUA, SENTINEL } from './account-lua.ts';
 import { defineScript, type LuaScript } from './define-script.ts';
-import { keyIds, keyState } from './key-fields.ts';
+import { accountHolders } from '../../../engine/key-states.ts';
+import { endUserRow, keyRows } from './key-fields.ts';
 import { requestRecord, usageRow } from './row-fields.ts';
 
 /** The whole account at one moment, without its journal; undefined when there is no account. */
 export const snapshot: LuaScript<[], ((account: string) => AccountState) | undefined> = defineScript(
   /* lua */ `#!lua flags=no-writes
--- returns {totals, requests, lots, keys, usage}, each {field, value, ...}
+-- returns {totals, requests, lots, keys, usage, end users}, each {field, value, ...}
 ${READ_LUA}
 return {redis.call('HGETALL', TOTALS), redis.call('HGETALL', REQUESTS), redis.call('HGETALL', LOTS),
-  redis.call('HGETALL', API_KEYS), redis.call('HGETALL', USAGE)}
+  redis.call('HGETALL', API_KEYS), redis.call('HGETALL', USAGE), redis.call('HGETALL', END_USERS)}
 `,
   (reply) => {
     const totals = new Map(reply.nested().pairs());
@@ -18,6 +19,7 @@ return {redis.call('HGETALL', TOTALS), redis.call('HGETALL', REQUESTS), redis.ca
     const lots = reply.nested().pairs();
     const keys = new Map(reply.nested().pairs());
     const usage = reply.nested().pairs();
+    const endUsers = reply.nested().pairs();
     if (totals.size === 0) return undefined;
     const amount = (field: string): bigint => BigInt(totals.get(field) ?? '');
     return (account) => ({
@@ -34,7 +36,7 @@ return {redis.call('HGETALL', TOTALS), redis.call('HGETALL', REQUESTS), redis.ca
       freeLowWater: Number(totals.get('fw') ?? 0),
       requests: requests.filter(isRequest).map(([id, row]) => requestRecord(id, row)),
       lots: lotStates(lots, totals.get('l1')),
-      keys: keyIds(keys).map((key) => keyState(account, keys, key)),
+      ...accountHolders(account, keyRows(keys), endUsers.filter(isNoSentinel).map(endUserRow)),
       compacted: {
         seq: amount('jq'),
         granted: amount('jg'),

@@ -18,19 +18,23 @@ export const updateKey: LuaScript<
 > = defineScript(
   /* lua */ `#!lua
 -- ARGV[1] clock        ms, or empty for Redis's own
--- ARGV[2] key id
+-- ARGV[2] key id, or @ for the account's own row
 -- ARGV[3] version      that the new terms are based on
--- ARGV[4] limits       "budget per rpm tpm concurrent", with - for none
+-- ARGV[4] limits       "amounts periods rpm tpm concurrent", with - for none; after a | those of end users
 -- ARGV[5] name         JSON
--- ARGV[6] expires      ms, or -
+-- ARGV[6] expires      ms, or -; after a p if it is paused
 -- ARGV[7] policy       or empty
 -- returns {code, now, seq, ...}: {version} for ok
 ${ACCOUNT_LUA}${API_KEYS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
 local key = load_totals() and load_key(id)
-if not key or not key.recorded then return reply(now, 'no_key') end
+if not totals or id ~= '@' and not (key and key.recorded) then return reply(now, 'no_key') end
 local values = redis.call('HMGET', API_KEYS, id, id .. ':n', id .. ':v', id .. ':p')
-local hash, limits, dates = string.match(values[1], '^(%S+) (%S+ %S+ %S+ %S+ %S+) (%S+ %S+)$')
+if not key then
+  key = new_key(id, nil, nil, now)
+  values = {'- none ' .. decimal(now) .. ' -', '""', '0 - - -'}
+end
+local hash, limits, dates = string.match(values[1], '^(%S+) (%S.*) (%S+ %S+)$')
 local version, expires, previous, ends = key_marks(values[3])
 if limits == ARGV[4] and values[2] == ARGV[5] and expires == ARGV[6] and (values[4] or '') == ARGV[7] then
   -- Written again, so that a repeated command can wait until replicas have it.
@@ -47,6 +51,7 @@ key.changed = true
 version = decimal(version + 1)
 redis.call('HSET', API_KEYS, id, hash .. ' ' .. ARGV[4] .. ' ' .. dates, id .. ':n', ARGV[5],
   id .. ':v', version .. ' ' .. ARGV[6] .. ' ' .. previous .. ' ' .. ends)
+if id == '@' then redis.call('HSET', TOTALS, 'pv', version) end
 if ARGV[7] == '' then redis.call('HDEL', API_KEYS, id .. ':p') else redis.call('HSET', API_KEYS, id .. ':p', ARGV[7]) end
 return reply(now, 'ok', version)
 `,

@@ -32,7 +32,7 @@ local request = load_request(id)
 if not request then
   if may_be_deleted_free(id) then return reply(now, 'old') end
   local has_model = ARGV[4] ~= '-'
-  request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 0, tokens = 0,
+  request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), mark = '0!', tokens = 0,
     key = ARGV[3], hashes = '', model = has_model and ARGV[4] or '', line = '-', ended = ' ' .. ARGV[5]}
   save_request(request)
   -- If the key and model are given, there was a hold.

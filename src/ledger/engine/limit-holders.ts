@@ -1,0 +1,252 @@
+import {
+  type AccountRows,
+  type CountedBy,
+  type CountersRow,
+  endUserRowId,
+  type EndUserRow,
+  type KeyRow,
+  type RequestRow,
+} from './account-rows.ts';
+import {
+  budgetLeft,
+  countCharge,
+  countRequest,
+  countTokens,
+  enterWindows,
+  newCounters,
+  rateOf,
+  waitMs,
+} from './key-limits.ts';
+import {
+  ACCOUNT_POLICY,
+  type Budget,
+  DEFAULT_MAX_END_USERS,
+  type EndUserLimits,
+  type ExceededLimit,
+  type KeyLimits,
+  type KeyRate,
+  type KeyRates,
+  type LimitHolder,
+} from '../contract/key-records.ts';
+import type { Admit } from '../contract/ledger-store.ts';
+import type { NanoDollars } from '../contract/money.ts';
+
+/**
+ * Those whose limits a request counts against: its key, its account if that has a policy, and its end user if key or
+ * account limit their end users. All are judged by the same functions; the tightest limit refuses.
+ */
+export interface Holder {
+  readonly kind: LimitHolder;
+  readonly row: CountersRow;
+  readonly limits: KeyLimits;
+  readonly save: () => void;
+}
+
+/** The holders of a request that is to be admitted; those that are new are saved with what they count. */
+export function holdersFor(
+  account: AccountRows,
+  key: KeyRow,
+  endUser: string | undefined,
+  now: number,
+): {
+  readonly holders: readonly Holder[];
+  readonly countedBy: CountedBy;
+  readonly sharesEndUser: boolean;
+} {
+  const holders = [keyHolder(account, key)];
+  const policy = account.totals.policyVersion > 0 ? account.key(ACCOUNT_POLICY) : undefined;
+  if (policy) holders.push(accountHolder(account, policy));
+  const limits = key.endUsers ?? policy?.endUsers;
+  const found =
+    endUser !== undefined && limits
+      ? findEndUser(account, { endUser, key: key.endUsers && key.key, limits }, now)
+      : undefined;
+  if (found && limits) holders.push(endUserHolder(account, found.row, limits));
+  return {
+    holders,
+    countedBy: { key: true, account: policy !== undefined, endUser: found?.row.id },
+    sharesEndUser: found?.isShared ?? false,
+  };
+}
+
+/** The holders that a request counts in. */
+export function holdersOf(
+  account: AccountRows,
+  { key: keyId, countedBy }: Pick<RequestRow, 'key' | 'countedBy'>,
+): Holder[] {
+  const holders: Holder[] = [];
+  const key = countedBy.key ? account.key(keyId) : undefined;
+  if (key) holders.push(keyHolder(account, key));
+  const policy = countedBy.account ? account.key(ACCOUNT_POLICY) : undefined;
+  if (policy) holders.push(accountHolder(account, policy));
+  const endUser = countedBy.endUser === undefined ? undefined : account.endUser(countedBy.endUser);
+  if (endUser) holders.push(endUserHolder(account, endUser, limitsOfEndUser(account, endUser.id)));
+  return holders;
+}
+
+function keyHolder(account: AccountRows, row: KeyRow): Holder {
+  return { kind: 'key', row, limits: row.limits, save: () => account.saveKey(row) };
+}
+
+function accountHolder(account: AccountRows, row: KeyRow): Holder {
+  return { ...keyHolder(account, row), kind: 'account' };
+}
+
+function endUserHolder(account: AccountRows, row: EndUserRow, limits: KeyLimits): Holder {
+  return { kind: 'end_user', row, limits, save: () => account.saveEndUser(row) };
+}
+
+/** The limits of end users that are in force now: those of the key that the row is of, or of the account. */
+function limitsOfEndUser(account: AccountRows, rowId: string): KeyLimits {
+  const scope = rowId.slice(0, rowId.indexOf('~')) || ACCOUNT_POLICY;
+  return account.key(scope)?.endUsers ?? {};
+}
+
+/** The row of an end user; the shared one if it has none, and there are as many as there may be. */
+function findEndUser(
+  account: AccountRows,
+  asked: { readonly endUser: string; readonly key: string | undefined; readonly limits: EndUserLimits },
+  now: number,
+): { readonly row: EndUserRow; readonly isShared: boolean } {
+  const { endUser, key, limits } = asked;
+  const id = endUserRowId(endUser, key);
+  const own = account.endUser(id);
+  if (own) return { row: own, isShared: false };
+  const isShared = account.endUserCount() >= (limits.max ?? DEFAULT_MAX_END_USERS);
+  const rowId = isShared ? endUserRowId('', key) : id;
+  const shared = isShared ? account.endUser(rowId) : undefined;
+  return { row: shared ?? { id: rowId, ...newCounters(limits, now) }, isShared };
+}
+
+/** The limit that refuses a request now, if any. Changes nothing. */
+export function exceededLimit(
+  holders: readonly Holder[],
+  { want, min, tokens }: Pick<Admit, 'want' | 'min' | 'tokens'>,
+  now: number,
+): ExceededLimit | undefined {
+  for (const { kind, row, limits } of holders) {
+    const limit = limits.concurrentRequests;
+    if (limit !== undefined && row.running >= limit) return { code: 'concurrency', limitedBy: kind, limit };
+  }
+  const forRequests = longestWait(holders, now, 'requests_per_minute', 1);
+  if (forRequests) return forRequests;
+  const forTokens = longestWait(holders, now, 'tokens_per_minute', tokens);
+  if (forTokens) return forTokens;
+
+  const least = leastBudget(holders, now);
+  if (least && want > 0n && (least.left <= 0n || least.left < min)) {
+    const { kind, budget, left } = least;
+    return { code: 'budget', limitedBy: kind, budget, left: left > 0n ? left : 0n };
+  }
+  return undefined;
+}
+
+function longestWait(
+  holders: readonly Holder[],
+  now: number,
+  code: 'requests_per_minute' | 'tokens_per_minute',
+  count: number,
+): ExceededLimit | undefined {
+  let longest: ExceededLimit | undefined;
+  let retryAfterMs = 0;
+  for (const { kind, row, limits } of holders) {
+    const isRequests = code === 'requests_per_minute';
+    const limit = isRequests ? limits.requestsPerMinute : limits.tokensPerMinute;
+    const wait = waitMs(isRequests ? row.requestBucket : row.tokenBucket, limit, count, now);
+    if (limit === undefined || wait <= retryAfterMs) continue;
+    retryAfterMs = wait;
+    longest = { code, limitedBy: kind, limit, retryAfterMs };
+  }
+  return longest;
+}
+
+/** The budget with the least left; undefined without any. */
+export function leastBudget(
+  holders: readonly Holder[],
+  now: number,
+): { readonly kind: LimitHolder; readonly budget: Budget; readonly left: NanoDollars } | undefined {
+  let least: { kind: LimitHolder; budget: Budget; left: NanoDollars } | undefined;
+  for (const { kind, row, limits } of holders) {
+    for (const budget of limits.budgets ?? []) {
+      const left = budgetLeft(budget, row, now);
+      if (!least || left < least.left) least = { kind, budget, left };
+    }
+  }
+  return least;
+}
+
+/** The rates member of a reply: of each kind of limit the one with the least remaining; undefined without any. */
+export function ratesAt(holders: readonly Holder[], now: number): { readonly rates?: KeyRates } | undefined {
+  let requests: KeyRate | undefined;
+  let tokens: KeyRate | undefined;
+  for (const { row, limits } of holders) {
+    requests = tighter(requests, rateOf(row.requestBucket, limits.requestsPerMinute, now));
+    tokens = tighter(tokens, rateOf(row.tokenBucket, limits.tokensPerMinute, now));
+  }
+  if (!requests && !tokens) return undefined;
+  return { rates: { ...(requests && { requests }), ...(tokens && { tokens }) } };
+}
+
+function tighter(one: KeyRate | undefined, other: KeyRate | undefined): KeyRate | undefined {
+  if (!one || !other) return one ?? other;
+  return other.remaining < one.remaining ? other : one;
+}
+
+/** Counts an admitted request; returns the time at which it counts, which is never before an earlier one's. */
+export function countAdmission(
+  holders: readonly Holder[],
+  { hold, tokens }: { readonly hold: NanoDollars; readonly tokens: number },
+  now: number,
+): number {
+  const time = latest(holders, now);
+  for (const { row, limits, save } of holders) {
+    enterWindows(row, time);
+    countRequest(row, limits, now);
+    countTokens(row, limits, tokens, now);
+    row.held += hold;
+    row.running += 1;
+    save();
+  }
+  return time;
+}
+
+/** Counts a larger hold. */
+export function countMoreHeld(holders: readonly Holder[], more: NanoDollars, now: number): void {
+  const time = latest(holders, now);
+  for (const { row, save } of holders) {
+    enterWindows(row, time);
+    row.held += more;
+    save();
+  }
+}
+
+/** The latest time at which one of them has counted a request, or now. */
+export function latest(holders: readonly Holder[], now: number): number {
+  return holders.reduce((time, { row }) => Math.max(time, row.countedAt), now);
+}
+
+/** Counts what became of a request: how much of its hold is released, what was charged or refunded, its tokens. */
+export function countEnded(
+  holders: readonly Holder[],
+  request: Pick<RequestRow, 'countedAt'>,
+  {
+    released,
+    ended,
+    moved,
+    tokens,
+  }: {
+    readonly released: NanoDollars;
+    readonly ended: boolean;
+    readonly moved: NanoDollars;
+    readonly tokens: number;
+  },
+  now: number,
+): void {
+  for (const { row, limits, save } of holders) {
+    row.held -= released;
+    if (ended) row.running -= 1;
+    countCharge(row, moved, request.countedAt);
+    countTokens(row, limits, tokens, now);
+    save();
+  }
+}
