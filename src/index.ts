@@ -9,7 +9,6 @@ export {
   type CreatedApiKey,
   type RotateOptions,
 } from './keys/api-keys.ts';
-export type { CreatedSession, CreateSession, Sessions } from './keys/sessions.ts';
 export type {
   AccountDetails,
   AccountPolicy,
@@ -24,6 +23,7 @@ export type {
   PolicyLimits,
 } from './keys/key-policy.ts';
 export type { BudgetCounters, LimitCounters } from './keys/limit-counters.ts';
+export type { CreatedSession, CreateSession, Sessions } from './keys/sessions.ts';
 export { isApiKey } from './keys/key-secret.ts';
 export type { CreditHold, HoldCharge, Holds, HoldUsage, OpenHoldOptions } from './billing/holds.ts';
 export { HoldConflictError } from './billing/fixed-hold.ts';

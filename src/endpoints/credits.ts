@@ -2,7 +2,7 @@ import type { Caller } from '../keys/caller.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { CreateKey, KeyStatus } from '../ledger/contract/key-records.ts';
 import { type LedgerStore } from '../ledger/contract/ledger-store.ts';
-import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
+import { formatUsd, type NanoDollars, smaller } from '../ledger/contract/money.ts';
 import { fromStore, sendRecord } from './account-record.ts';
 
 /** `GET /credits`: Vercel's `balance` and `total_used`, then `held`, the key, and OpenRouter's `data`. */
@@ -35,9 +35,8 @@ async function sessionBody({ account, key, limits }: CreateKey, store: LedgerSto
   const most = limits?.budgets?.[0]?.amount ?? 0n;
   const { spent, held } = state ?? { spent: 0n, held: 0n };
   const left = state?.budgets[0]?.left ?? most;
-  const available = balance?.available ?? 0n;
   return {
-    balance: formatUsd(available < left ? available : left),
+    balance: formatUsd(smaller(balance?.available ?? 0n, left)),
     total_used: formatUsd(spent),
     held: formatUsd(held),
     currency: 'USD',

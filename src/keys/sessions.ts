@@ -124,14 +124,13 @@ export function callerOfSession(
   const claims = tokens.read(session);
   if (now >= claims.expiresAt) throw new AuthenticationError('expired_api_key');
   if (origin !== undefined && !claims.origins.includes(origin)) throw new OriginNotAllowedError();
-  const { account, id, models } = claims;
-  const recorded = keyOfSession(claims, session);
+  const { account, id, models, user } = claims;
   return {
     account,
     key: id,
     externalKey: false,
-    session: recorded,
-    ...(claims.user !== undefined && { endUser: claims.user }),
+    session: keyOfSession(claims, session),
+    ...(user !== undefined && { endUser: user }),
     ...(models && { models: new ModelPatterns(models) }),
   };
 }

@@ -115,9 +115,9 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   waitUntil: true,
   cors: true,
   clientRouting: true,
+  dimensions: true,
   thresholds: true,
   sessions: true,
-  dimensions: true,
 };
 
 /**

@@ -202,10 +202,6 @@ export interface ChatCompletionsRouterOptions {
    * @default false: such fields are a 400
    */
   readonly clientRouting?: boolean | ClientRoutingOptions;
-  /** Sessions for browsers: short-lived keys that a page may hold. @default none */
-  readonly sessions?: SessionOptions;
-  /** Reports accounts whose credits run low, and tops them up. @default none */
-  readonly thresholds?: ThresholdOptions;
   /**
    * Whom requests are for, beside their key: so that policies of accounts and keys can limit each end user. `user: true`
    * takes the body's `safety_identifier`, else its `user`; `user: { header: 'x-user-id' }` takes that header, else these
@@ -215,6 +211,10 @@ export interface ChatCompletionsRouterOptions {
    * @default none
    */
   readonly dimensions?: DimensionOptions;
+  /** Sessions for browsers: short-lived keys that a page may hold. @default none */
+  readonly sessions?: SessionOptions;
+  /** Reports accounts whose credits run low, and tops them up. @default none */
+  readonly thresholds?: ThresholdOptions;
   /** Receive events; each of several hooks is called, even if another throws. */
   readonly hooks?: Hooks | readonly Hooks[];
   /**
