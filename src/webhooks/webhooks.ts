@@ -61,7 +61,6 @@ const EVENTS: Record<WebhookEvent, true> = {
   store_recovered: true,
   journal_compacted: true,
   journal_long: true,
-  end_users_full: true,
 };
 
 const MEMBERS: Record<keyof WebhookOptions, true> = {
