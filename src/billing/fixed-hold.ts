@@ -138,12 +138,14 @@ export class FixedHolds {
     amount: NanoDollars,
   ): Promise<{ readonly result: AdmitResult; readonly hold: FixedHold | undefined }> {
     const { requestId, caller, model, tokens, idempotencyKey } = terms;
-    const { account, key, externalKey, keyVersion, session } = caller;
+    const { account, key, externalKey, keyVersion, accountVersion, endUser, session } = caller;
     const admit = {
       account,
       key,
       externalKey,
       keyVersion,
+      accountVersion,
+      endUser,
       requestId,
       model,
       want: amount,
@@ -202,6 +204,7 @@ export class FixedHolds {
         key: caller.key,
         model,
         usage: settledUsage(hold, consumption),
+        endUser: caller.endUser,
         force: true,
         ...(idempotencyKey && { idempotencyKey }),
       });

@@ -220,7 +220,8 @@ async function admit(
   { authenticator, holds, catalog }: MeteredServices,
 ): Promise<FixedHold> {
   let caller = first;
-  if (!mayUse(caller, model, catalog) && !caller.externalKey) {
+  const isFinal = caller.externalKey && !caller.accountVersion;
+  if (!mayUse(caller, model, catalog) && !isFinal) {
     // Another process may have allowed the model since its key was looked up.
     caller = await authenticator.refresh(exchange.headers, caller);
   }

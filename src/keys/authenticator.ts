@@ -73,7 +73,9 @@ export class Authenticator {
     return answerOf(() => {
       const apiKey = bearerKey(headers.authorization);
       const { sessions, now } = this.#options;
-      if (sessions && isSession(apiKey)) return callerOfSession(apiKey, headers.origin, sessions, now());
+      if (sessions && isSession(apiKey)) {
+        return this.limited(callerOfSession(apiKey, headers.origin, sessions, now()));
+      }
       const hash = this.#cacheKeyOf(apiKey, headers);
       const known = this.#callers.get(hash);
       if (known) {

@@ -2,10 +2,10 @@ import { hash } from 'node:crypto';
 
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import { AuthenticationError, OriginNotAllowedError } from '../errors/key-errors.ts';
-import type { CreateKey } from '../ledger/contract/key-records.ts';
+import { type CreateKey, MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
 import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import { parseUsd } from '../ledger/contract/money.ts';
-import { checkAccount, checkName } from '../ledger/engine/validate-commands.ts';
+import { checkAccount } from '../ledger/engine/validate-commands.ts';
 import { ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
 import { optionError } from '../options/resolve-options.ts';
 import type { SessionOptions } from '../options/session-options.ts';
@@ -32,7 +32,7 @@ export interface Sessions {
 export interface CreateSession {
   /** Who pays. */
   readonly account: string;
-  /** Whom it is for: its name among the account's keys, at most 200 characters. */
+  /** Whom it is for, as an end user and as its name among the account's keys: at most 128 characters. */
   readonly user?: string;
   /** Patterns of the models that it may use. @default all */
   readonly models?: readonly string[];
@@ -159,7 +159,10 @@ function parseSession(options: CreateSession, now: number): SessionClaims {
   }
   const { account, user, models, maxSpend, ttlMs, origins } = options;
   checkAccount(account);
-  if (user !== undefined) checkName(user);
+  const isUser = typeof user === 'string' && user !== '' && user.length <= MAX_END_USER_LENGTH;
+  if (user !== undefined && !isUser) {
+    throw optionError('user', `a string of 1 to ${MAX_END_USER_LENGTH} characters`, user);
+  }
   if (parseUsd(maxSpend, 'maxSpend') <= 0n)
     throw new TypeError(`maxSpend must be more than 0, got ${maxSpend}`);
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 1 || ttlMs > MAX_TTL_MS) {

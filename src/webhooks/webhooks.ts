@@ -46,6 +46,7 @@ const EVENTS: Record<WebhookEvent, true> = {
   overrun: true,
   write_off: true,
   balance_below: true,
+  end_users_full: true,
   frozen: true,
   rollback: true,
   account_lost: true,
@@ -60,7 +61,6 @@ const EVENTS: Record<WebhookEvent, true> = {
   store_recovered: true,
   journal_compacted: true,
   journal_long: true,
-  end_users_full: true,
 };
 
 const MEMBERS: Record<keyof WebhookOptions, true> = {

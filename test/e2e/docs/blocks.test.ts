@@ -67,6 +67,7 @@ const CONTEXT_NAMES = [
   'key1',
   'key2',
   'keyId',
+  'session',
   'models',
   'router',
   ...Object.keys(library),

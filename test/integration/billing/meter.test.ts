@@ -6,6 +6,7 @@ import OpenAI from 'openai';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import {
+  createChatCompletionsRouter,
   type MeteredCall,
   type MeteredHandler,
   type MeterOptions,
@@ -192,6 +193,20 @@ describe('a metered route', () => {
     expect((await post(url, {}, init)).status).toBe(403);
     await gateway.router.keys.revoke('acct', id);
     expect(await codeOf(await post(url, {}, init))).toBe('revoked_api_key');
+  });
+
+  it('obeys a key that another process has just allowed its model', async () => {
+    const url = await serve(OK);
+    const { key, id } = await gateway.router.keys.create({ account: 'acct', models: ['acme/*'] });
+    const init = { headers: { authorization: `Bearer ${key}` } };
+    expect((await post(url, {}, init)).status).toBe(403);
+    const other = createChatCompletionsRouter({
+      store: gateway.store,
+      providers: { none: { baseURL: 'http://127.0.0.1:1/v1', apiKey: 'sk' } },
+      models: { none: { targets: ['none/none'], pricing: 'free' } },
+    });
+    await other.keys.update('acct', id, { models: ['embed/*'] });
+    expect((await post(url, {}, init)).status).toBe(200);
   });
 
   it('charges nothing if its handler throws, or answers with an error', async () => {
