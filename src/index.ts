@@ -23,7 +23,11 @@ export type {
   PolicyLimits,
 } from './keys/key-policy.ts';
 export type { BudgetCounters, LimitCounters } from './keys/limit-counters.ts';
+export type { CreatedSession, CreateSession, Sessions } from './keys/sessions.ts';
 export { isApiKey } from './keys/key-secret.ts';
+export type { CreditHold, HoldCharge, Holds, HoldUsage, OpenHoldOptions } from './billing/holds.ts';
+export { HoldConflictError } from './billing/fixed-hold.ts';
+export type { MeteredCall, MeteredCaller, MeteredHandler, MeterOptions } from './endpoints/metered.ts';
 export type { NodeHandler } from './adapters/node.ts';
 export type { WebHandler } from './adapters/web.ts';
 export type { ModelRecord } from './catalog/model-record.ts';
@@ -87,7 +91,7 @@ export {
   StatementCompactedError,
   statementCsv,
 } from './ledger/operations/statement.ts';
-export type { LedgerEvent } from './ledger/contract/events.ts';
+export type { BalanceBelow, LedgerEvent } from './ledger/contract/events.ts';
 export type { CreditsEntry } from './ledger/operations/journal-entries.ts';
 export type * from './ledger/contract/key-records.ts';
 export type * from './ledger/contract/ledger-store.ts';
@@ -165,10 +169,13 @@ export type {
   TransportOption,
   StoreURL,
 } from './options/router-options.ts';
+export type { ThresholdOptions, TopUp, TopUpOptions } from './options/threshold-options.ts';
+export type { SessionOptions } from './options/session-options.ts';
 export type { ServerConfig, ServerOptions } from './options/server-options.ts';
 export {
   type ChatCompletionsRouter,
   createChatCompletionsRouter,
+  type MeteredRoute,
   type ReloadOptions,
 } from './router/router.ts';
 export type { RunningRequest } from './observability/active-request.ts';

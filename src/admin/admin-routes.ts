@@ -50,11 +50,18 @@ export class AdminRoutes {
     for (const { pattern, byMethod } of this.#resources) {
       const params = matchParameters(pattern, rest);
       if (!params) continue;
-      const served = pattern.map((part) => (isParameter(part) ? params[parameterName(part)] : part));
+      const served = pattern.map((part) =>
+        isParameter(part) ? shown(params[parameterName(part)] ?? '') : part,
+      );
       return { kind: 'resource', path: `/${served.join('/')}`, endpoints: byMethod, params };
     }
     return undefined;
   }
+}
+
+/** A parameter as a path shows it: as it is, but for what would make two paths look the same. */
+function shown(parameter: string): string {
+  return parameter.replaceAll('%', '%25').replaceAll('/', '%2F');
 }
 
 const DESCRIPTION = 'openapi.json';

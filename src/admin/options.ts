@@ -43,8 +43,8 @@ export interface AdminRequest {
   readonly headers: IncomingHttpHeaders;
   readonly method: string;
   /**
-   * Without the mount, with parameters decoded: `/accounts/acme/grants`; the page is `/`. A path that will get a 404 is
-   * unchanged.
+   * Without the mount, with parameters decoded, but for `/` (`%2F`) and `%` (`%25`): `/accounts/ann@example.com/grants`; the
+   * page is `/`. A path that will get a 404 is unchanged.
    */
   readonly path: string;
 }

@@ -1,23 +1,18 @@
 import { andThen, type Answer, answerOf, isLater } from '../async/answer.ts';
 import type { Caller } from '../keys/caller.ts';
-import { minimumHold, outputLimit, admissionError } from './admission.ts';
-import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
+import { minimumHold, needOf, outputLimit } from './admission.ts';
 import { type RouterError } from '../errors/router-error.ts';
-import { asError } from '../platform/as-error.ts';
-import { LeaseRenewal } from './lease-renewal.ts';
 import { Hold, type HoldServices } from './hold.ts';
+import { type AdmitTerms, HoldKeeper, type HoldKeeperOptions } from './hold-keeper.ts';
+import { refusalOf } from './refusal.ts';
 import type { Settled } from '../observability/hooks.ts';
-import { SlotList } from '../async/slot-list.ts';
-import type { LedgerEvent } from '../ledger/contract/events.ts';
-import {
-  type AdmitResult,
-  type IdempotencyKey,
-  type LedgerStore,
-  type SettledUsage,
-  StoreUnavailableError,
+import type {
+  AdmitResult,
+  IdempotencyKey,
+  LedgerStore,
+  SettledUsage,
 } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
-import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { PerTarget, type Model } from '../catalog/model.ts';
 import { firstHold, type Quote } from '../metering/estimate.ts';
@@ -25,32 +20,15 @@ import type { Settings } from '../options/resolve-options.ts';
 import { type Charge, chargeFor, type ChargeTerms, calibrateFrom, type Outcome } from './charge-policy.ts';
 import type { KeyRates } from '../ledger/contract/key-records.ts';
 
-/** How long an admit may take before the client gets a retryable error. */
-const ADMIT_DEADLINE_MS = 5_000;
 /** Of a target: more than there are. */
 const MAX_TIERS_REPORTED = 8;
 const MAX_ACCOUNTS_REPORTED = 10_000;
 
-export interface BillingServiceOptions {
-  /** Repeats a settle or void until it is answered, and voids what an admit without an answer may have held: a ReliableStore. */
-  readonly store: LedgerStore;
-  /** Learns from every admit. @default clockOf(store) */
-  readonly clock?: StoreClock;
+export interface BillingServiceOptions extends HoldKeeperOptions {
   /** What is learned of tokens. @default nothing at first */
   readonly calibrations?: PerTarget<EstimateCalibration>;
   readonly settings: Pick<Settings, 'holdMode' | 'emptyAnswerIsFree'>;
-  /** How long a hold lives without a renewal of its lease. @default 120000 */
-  readonly leaseMs?: number;
-  /** How often a lease is renewed. @default 30000 */
-  readonly renewMs?: number;
   readonly onSettled: ((settled: Settled) => unknown) | undefined;
-  readonly onError: (error: Error, requestId?: string) => void;
-  readonly tell: (event: LedgerEvent) => void;
-}
-
-interface Posting {
-  readonly requestId: string;
-  readonly done: Promise<void>;
 }
 
 /** A request that is to be sent. */
@@ -83,29 +61,25 @@ export type Admission = {
 /** The holds of a router: taken before a request leaves, kept alive while it runs, settled once when it ended. */
 export class BillingService implements HoldServices {
   readonly #options: BillingServiceOptions;
+  readonly keeper: HoldKeeper;
   readonly store: LedgerStore;
   readonly leaseMs: number;
   readonly onError: (error: Error, requestId?: string) => void;
-  readonly #renewal: LeaseRenewal;
   readonly #calibrations: PerTarget<EstimateCalibration>;
   /** Service tiers without a price that were reported. */
   readonly #toldTiers = new PerTarget(() => new Set<string>());
   /** Accounts that have as many end users as they may. */
   readonly #toldEndUsers = new Set<string>();
-  readonly #posting = new SlotList<Posting>();
   /** Holds of nothing, of accounts that there are not. */
   readonly #freeHolds = new WeakSet<Hold>();
-  readonly #clock: StoreClock;
 
   constructor(options: BillingServiceOptions) {
     this.#options = options;
-    const { store, leaseMs = 120_000, renewMs = 30_000, onError } = options;
-    this.store = store;
-    this.leaseMs = leaseMs;
-    this.onError = onError;
-    this.#clock = options.clock ?? clockOf(store);
+    this.keeper = new HoldKeeper(options);
+    this.store = options.store;
+    this.leaseMs = this.keeper.leaseMs;
+    this.onError = options.onError;
     this.#calibrations = options.calibrations ?? new PerTarget(() => new EstimateCalibration());
-    this.#renewal = new LeaseRenewal(renewMs);
   }
 
   /**
@@ -114,44 +88,26 @@ export class BillingService implements HoldServices {
    * @throws {CreditStoreUnavailableError} if the store did not answer; the store voids what it may have held
    */
   admit(request: AdmitRequest): Answer<Admission> {
-    const result = answerOf(() => this.#ask(request));
-    const isFinal = !isLater(result) && result.code !== 'stale';
-    return isFinal ? this.#admission(request, result) : this.#admitLater(request, result);
+    const result = this.keeper.admit(this.#termsOf(request), request.caller.session);
+    return andThen(result, (reply) => this.#admission(request, reply));
   }
 
-  async #admitLater(request: AdmitRequest, first: Answer<AdmitResult>): Promise<Admission> {
-    let result: AdmitResult;
-    try {
-      result = await first;
-      // The clock here or there was set: its client still waits.
-      if (result.code === 'stale') {
-        this.#clock.sync(result.now);
-        result = await this.#ask(request);
-      }
-    } catch (error) {
-      throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
-    }
-    return this.#admission(request, result);
-  }
-
-  #ask(request: AdmitRequest): Answer<AdmitResult> {
+  #termsOf(request: AdmitRequest): AdmitTerms {
     const { requestId, caller, model, quote, idempotencyKey, endUser } = request;
-    return this.store.admit({
+    return {
       account: caller.account,
       key: caller.key,
       requestId,
       model: model.id,
       want: this.#grows(request) ? firstHold(quote) : quote.maximum,
       min: minimumHold(quote, this.#options.settings.holdMode),
-      leaseMs: this.leaseMs,
       tokens: quote.tokens,
       externalKey: caller.externalKey,
       keyVersion: caller.keyVersion,
       accountVersion: caller.accountVersion,
       endUser,
-      notAfter: this.#clock.now() + ADMIT_DEADLINE_MS,
       ...(idempotencyKey && { idempotencyKey }),
-    });
+    };
   }
 
   /** What isn't a stream is there all at once: its hold can't grow. */
@@ -160,12 +116,11 @@ export class BillingService implements HoldServices {
   }
 
   #admission(request: AdmitRequest, result: AdmitResult): Admission {
-    this.#clock.sync(result.now);
     const { requestId, caller, quote } = request;
     const { holdMode } = this.#options.settings;
     const { rates } = result;
     if (result.code === 'frozen') {
-      this.#options.tell({ type: 'frozen', account: caller.account, requestId });
+      this.keeper.tell({ type: 'frozen', account: caller.account, requestId });
     }
     if (result.code === 'changed') return { rates, keyChanged: true };
     // What costs nothing needs no account.
@@ -175,12 +130,12 @@ export class BillingService implements HoldServices {
       return { rates, hold };
     }
     if (result.code !== 'ok' && result.code !== 'exists') {
-      return { rates, refusal: admissionError(result, quote, holdMode) };
+      return { rates, refusal: refusalOf(result, needOf(quote, holdMode)) };
     }
     if (result.code === 'ok' && result.sharesEndUser) this.#tellOfEndUsers(caller.account);
     const limit = this.#grows(request) ? undefined : outputLimit(result.hold, quote, holdMode);
     const hold = this.#holdFor(request, limit, result.hold);
-    this.#renewal.add(hold);
+    this.keeper.renewal.add(hold);
     return { rates, hold };
   }
 
@@ -197,53 +152,40 @@ export class BillingService implements HoldServices {
   }
 
   delivering(hold: Hold): void {
-    this.#renewal.soon(hold);
+    this.keeper.renewal.soon(hold);
   }
 
   /** Posts what became of a hold, off the client's path. */
   post(hold: Hold, outcome: Outcome): void {
-    this.#renewal.delete(hold);
+    this.keeper.renewal.delete(hold);
     const terms = this.#chargeTerms(hold, outcome);
     const consumption = chargeFor(outcome, terms);
     if (consumption?.unpricedTier !== undefined) this.#tellOfTier(hold, outcome, consumption.unpricedTier);
     const usage = consumption && settledUsage(hold, outcome, consumption, performance.now());
     calibrateFrom(outcome, terms);
     if (this.#freeHolds.has(hold)) {
-      this.#tell(hold, outcome, consumption, 0n, 0n);
+      this.#tell(hold, outcome, consumption, 0n, undefined);
       return;
     }
     const posted = answerOf(() =>
       consumption && usage ? this.#settle(hold, outcome, consumption, usage) : this.#release(hold, outcome),
     );
-    if (isLater(posted)) this.#awaitPosting(hold.terms.requestId, posted);
-  }
-
-  #awaitPosting(requestId: string, posted: Promise<void>): void {
-    const done = posted.catch((error: unknown) => {
-      // A store gives up only what waits when it is closed; who closes it tells how much that is.
-      if (!(error instanceof StoreUnavailableError)) this.onError(asError(error), requestId);
-    });
-    const place = this.#posting.add({ requestId, done });
-    void done.finally(() => {
-      this.#posting.delete(place);
-    });
+    if (isLater(posted)) this.keeper.track(hold.terms.requestId, posted);
   }
 
   /** Resolves when nothing is left to be posted of a request that has ended. */
-  async posted(requestId: string): Promise<void> {
-    const posting = this.#posting.values().find((one) => one.requestId === requestId);
-    await posting?.done;
+  posted(requestId: string): Promise<void> {
+    return this.keeper.posted(requestId);
   }
 
   /** Charges that the store has not answered. */
   get waiting(): number {
-    return this.#posting.size;
+    return this.keeper.waiting;
   }
 
   /** Resolves when everything that was to be posted is posted. */
-  async drain(): Promise<void> {
-    this.#renewal.stop();
-    while (this.#posting.size > 0) await Promise.all(this.#posting.values().map(({ done }) => done));
+  drain(): Promise<void> {
+    return this.keeper.drain();
   }
 
   #chargeTerms({ terms, amount }: Hold, { target }: Outcome): ChargeTerms {
@@ -275,9 +217,10 @@ export class BillingService implements HoldServices {
         this.onError(new Error(`A charge could not be posted: the store says ${result.code}`), requestId);
         return;
       }
-      const writtenOff = result.code === 'ok' ? result.writtenOff : 0n;
-      if (result.code === 'ok') this.#tellOfLosses(hold, result.charged, writtenOff);
-      this.#tell(hold, outcome, consumption, result.charged, writtenOff);
+      const { charged } = result;
+      this.keeper.charged(caller.account, requestId, hold.amount, result);
+      const posted = result.code === 'ok' ? result : undefined;
+      this.#tell(hold, outcome, consumption, charged, posted);
     });
   }
 
@@ -300,17 +243,7 @@ export class BillingService implements HoldServices {
   #tellOfEndUsers(account: string): void {
     if (this.#toldEndUsers.has(account) || this.#toldEndUsers.size === MAX_ACCOUNTS_REPORTED) return;
     this.#toldEndUsers.add(account);
-    this.#options.tell({ type: 'end_users_full', account });
-  }
-
-  #tellOfLosses({ terms, amount }: Hold, charged: NanoDollars, writtenOff: NanoDollars): void {
-    const { tell } = this.#options;
-    const { requestId, caller } = terms;
-    const { account } = caller;
-    if (charged > amount) {
-      tell({ type: 'overrun', account, requestId, held: formatUsd(amount), charged: formatUsd(charged) });
-    }
-    if (writtenOff > 0n) tell({ type: 'write_off', account, requestId, amount: formatUsd(writtenOff) });
+    this.keeper.tell({ type: 'end_users_full', account });
   }
 
   #release(hold: Hold, outcome: Outcome): Answer<void> {
@@ -324,8 +257,8 @@ export class BillingService implements HoldServices {
       ending: outcome.ending,
       ...(outcome.dispatched && { provider: outcome.target.provider.name }),
     });
-    return andThen(voided, () => {
-      this.#tell(hold, outcome, undefined, 0n, 0n);
+    return andThen(voided, (result) => {
+      this.#tell(hold, outcome, undefined, 0n, result.code === 'ok' ? result : undefined);
     });
   }
 
@@ -334,7 +267,7 @@ export class BillingService implements HoldServices {
     { target, ending }: Outcome,
     consumption: Charge | undefined,
     charged: NanoDollars,
-    writtenOff: NanoDollars,
+    posted: { readonly available: NanoDollars; readonly writtenOff?: NanoDollars } | undefined,
   ): void {
     const { onSettled } = this.#options;
     if (!onSettled) return;
@@ -349,7 +282,8 @@ export class BillingService implements HoldServices {
       upstreamModel: target.model,
       ...(target.healthKey !== target.model && { upstreamWildcard: target.healthKey }),
       charged: formatUsd(charged),
-      writtenOff: formatUsd(writtenOff),
+      writtenOff: formatUsd(posted?.writtenOff ?? 0n),
+      ...(posted && { available: formatUsd(posted.available) }),
       ...(consumption?.cost !== undefined && { cost: formatUsd(consumption.cost) }),
       ...(consumption && { price: consumption.price.version }),
       voided: consumption === undefined,

@@ -1,11 +1,11 @@
 import type { Caller } from '../keys/caller.ts';
-import type { Slot } from '../async/slot-list.ts';
 import type { ExtendResult, IdempotencyKey, LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Target } from '../catalog/model.ts';
 import type { Outcome, RelayedAnswer } from './charge-policy.ts';
+import type { Lease, LeasedHold } from './lease-renewal.ts';
 
 /** What a hold was taken for. */
 export interface HoldTerms {
@@ -39,16 +39,8 @@ export interface HoldServices {
   post(hold: Hold, outcome: Outcome): void;
 }
 
-/** The lease of a hold, for its renewal alone. */
-export interface Lease {
-  /** Undefined if it isn't renewed, or not any more. */
-  slot: Slot<Hold> | undefined;
-  /** Of its next renewal; undefined while that is due or in flight. */
-  timer: NodeJS.Timeout | undefined;
-}
-
 /** The money of one running request. */
-export class Hold {
+export class Hold implements LeasedHold {
   readonly terms: HoldTerms;
   readonly lease: Lease = { slot: undefined, timer: undefined };
   readonly #billing: HoldServices;

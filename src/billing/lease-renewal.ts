@@ -1,12 +1,26 @@
 import { asError } from '../platform/as-error.ts';
-import { SlotList } from '../async/slot-list.ts';
-import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
-import type { Hold } from './hold.ts';
+import { type Slot, SlotList } from '../async/slot-list.ts';
+import { type ExtendResult, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 
 /** Time from the start of an answer to the first checkpoint: most requests have ended by then. */
 const FIRST_RENEWAL_MS = 250;
 /** Most renewals in flight at a time; the others wait. */
 const MAX_IN_FLIGHT = 16;
+
+/** The lease of a hold, for its renewal alone. */
+export interface Lease {
+  /** Undefined if it isn't renewed, or not any more. */
+  slot: Slot<LeasedHold> | undefined;
+  /** Of its next renewal; undefined while that is due or in flight. */
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** A hold whose lease is renewed while it is open. */
+export interface LeasedHold {
+  readonly lease: Lease;
+  renew(): Promise<ExtendResult>;
+  report(error: Error): void;
+}
 
 /** Renews the leases of running holds, each on its own schedule, so that renewals don't come in bursts.
  *
@@ -15,9 +29,9 @@ const MAX_IN_FLIGHT = 16;
  */
 export class LeaseRenewal {
   readonly #intervalMs: number;
-  readonly #holds = new SlotList<Hold>();
+  readonly #holds = new SlotList<LeasedHold>();
   /** Holds whose renewal is due, in order; some of them may have ended. */
-  #due: Hold[] = [];
+  #due: LeasedHold[] = [];
   #inFlight = 0;
   /** The store was unavailable at the last renewal: reported once, not for each hold. */
   #isUnavailable = false;
@@ -27,20 +41,20 @@ export class LeaseRenewal {
   }
 
   /** Starts the renewals of a new hold. */
-  add(hold: Hold): void {
+  add(hold: LeasedHold): void {
     hold.lease.slot = this.#holds.add(hold);
     this.#schedule(hold, this.#intervalMs);
   }
 
   /** Schedules the first checkpoint of an answer that has begun. */
-  soon(hold: Hold): void {
+  soon(hold: LeasedHold): void {
     const { timer } = hold.lease;
     if (!timer) return;
     clearTimeout(timer);
     this.#schedule(hold, Math.min(FIRST_RENEWAL_MS, this.#intervalMs));
   }
 
-  delete(hold: Hold): void {
+  delete(hold: LeasedHold): void {
     const { lease } = hold;
     if (!lease.slot) return;
     this.#holds.delete(lease.slot);
@@ -52,7 +66,7 @@ export class LeaseRenewal {
     for (const hold of this.#holds.values()) this.delete(hold);
   }
 
-  #schedule(hold: Hold, ms: number): void {
+  #schedule(hold: LeasedHold, ms: number): void {
     const { lease } = hold;
     const timer = setTimeout(() => {
       lease.timer = undefined;
@@ -75,7 +89,7 @@ export class LeaseRenewal {
     }
   }
 
-  async #renew(hold: Hold): Promise<void> {
+  async #renew(hold: LeasedHold): Promise<void> {
     try {
       const { code } = await hold.renew();
       this.#isUnavailable = false;

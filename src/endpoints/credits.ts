@@ -1,17 +1,21 @@
 import type { Caller } from '../keys/caller.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { KeyStatus } from '../ledger/contract/key-records.ts';
+import type { CreateKey, KeyStatus } from '../ledger/contract/key-records.ts';
 import { type Allowance, allowanceOf } from '../ledger/contract/allowances.ts';
 import type { Balance, LedgerStore, Lot } from '../ledger/contract/ledger-store.ts';
-import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
+import { formatUsd, type NanoDollars, smaller } from '../ledger/contract/money.ts';
 import { fromStore, sendRecord } from './account-record.ts';
 
 /** `GET /credits`: Vercel's `balance` and `total_used`, then `held`, allowances and lots, the key, and OpenRouter's `data`. */
 export async function sendCredits(
   exchange: Exchange,
-  { account, key: keyId, externalKey }: Caller,
+  { account, key: keyId, externalKey, session }: Caller,
   store: LedgerStore,
 ): Promise<void> {
+  if (session) {
+    sendRecord(exchange, await fromStore(() => sessionBody(session, store)));
+    return;
+  }
   const [balance, key] = await fromStore(() =>
     Promise.all([store.balance(account), externalKey ? undefined : store.keyState(account, keyId)]),
   );
@@ -52,6 +56,22 @@ function lotBody({ id, amount, remaining, expiresAt }: Lot): object {
     amount: formatUsd(amount),
     remaining: formatUsd(remaining),
     expires_at: isoTime(expiresAt),
+  };
+}
+
+/** A page learns what its session may spend, and nothing of the account. */
+async function sessionBody({ account, key, limits }: CreateKey, store: LedgerStore): Promise<object> {
+  const [balance, state] = await Promise.all([store.balance(account), store.keyState(account, key)]);
+  const most = limits?.budgets?.[0]?.amount ?? 0n;
+  const { spent, held } = state ?? { spent: 0n, held: 0n };
+  const left = state?.budgets[0]?.left ?? most;
+  return {
+    balance: formatUsd(smaller(balance ? balance.available - balance.floor : 0n, left)),
+    total_used: formatUsd(spent),
+    held: formatUsd(held),
+    currency: 'USD',
+    ...(state && { key: keyBody(state) }),
+    data: { total_credits: dollars(most), total_usage: dollars(spent) },
   };
 }
 

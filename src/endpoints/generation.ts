@@ -23,7 +23,7 @@ const MAX_WAIT_MS = 1000;
 /** `GET /generation?id=`, compatible with OpenRouter and Vercel, for requests of the caller's own account. */
 export async function sendGeneration(
   exchange: Exchange,
-  { account }: Caller,
+  { account, key, session }: Caller,
   { store, billing }: GenerationServices,
 ): Promise<void> {
   const id = queryOf(exchange.url).get('id');
@@ -41,7 +41,8 @@ export async function sendGeneration(
     await withTimeout(billing.posted(id), MAX_WAIT_MS, () => {});
     generation = await find();
   }
-  if (!generation) throw new GenerationNotFoundError(id);
+  // A page learns nothing of what others of the account have asked.
+  if (!generation || (session && generation.key !== key)) throw new GenerationNotFoundError(id);
   if (generation.state === 'running') throw new GenerationRunningError(id);
   sendRecord(exchange, { data: generationBody(generation) });
 }

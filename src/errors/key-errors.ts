@@ -29,6 +29,17 @@ export class AuthenticationError extends RouterError {
   }
 }
 
+/** A session was used by a page of another origin than those that it was made for. */
+export class OriginNotAllowedError extends RouterError {
+  readonly status = 403;
+  readonly code = 'origin_not_allowed';
+  readonly type = 'permission_error';
+
+  constructor() {
+    super('This session was made for pages of another origin.');
+  }
+}
+
 /** Your `authenticate` or `cacheKey` threw or returned an invalid value, so the request can't be authenticated. */
 export class AuthenticationUnavailableError extends RouterError {
   readonly status = 503;

@@ -82,15 +82,21 @@ async function scanStream(
 /**
  * Reads the request's bytes, or takes those that a body parser has read, without scanning them.
  *
+ * @param buffer - counts the bytes; the caller releases them
  * @throws a RouterError if the body is too large, too slow, cut, or compressed
  */
 export async function readBytes(
   { headers, body }: Pick<Exchange, 'headers' | 'body'>,
   limits: SizeLimits,
+  buffer?: Pick<BodyBuffer, 'hold'>,
 ): Promise<Buffer> {
-  if (body.kind !== 'stream') return takeBufferedBody(headers, body, limits);
+  if (body.kind !== 'stream') {
+    const bytes = takeBufferedBody(headers, body, limits);
+    buffer?.hold(bytes.length);
+    return bytes;
+  }
   checkAnnounced(headers, limits);
-  const bytes = concatChunks(await collect(body.stream, limits));
+  const bytes = concatChunks(await collect(body.stream, limits, buffer && { buffer }));
   checkComplete(bytes.length, headers['content-length']);
   return bytes;
 }

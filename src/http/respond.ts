@@ -80,7 +80,7 @@ async function writePieces(response: ClientResponse, pieces: Iterable<Buffer>): 
 }
 
 /** Resolves once the client reads again, or has left. */
-function drained(response: ClientResponse): Promise<void> {
+export function drained(response: ClientResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       response.off('drain', done);

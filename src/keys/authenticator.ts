@@ -14,12 +14,16 @@ import { hostCaller, loggableFailure } from './host-caller.ts';
 import { keptPolicy } from './key-terms.ts';
 import { hashApiKey, isApiKey } from './key-secret.ts';
 import type { Caller } from './caller.ts';
+import type { SessionTokens } from './session-tokens.ts';
+import { callerOfSession, isSession } from './sessions.ts';
 
 export interface AuthenticatorOptions {
   readonly store: LedgerStore;
   readonly authenticate: Authenticate | undefined;
   readonly cacheKey: ((request: AuthenticateRequest) => string) | undefined;
   readonly keyCacheMs: number;
+  /** Reads sessions; undefined if the router makes none. */
+  readonly sessions?: SessionTokens | undefined;
   /** The store's clock, in ms since the epoch. */
   readonly now: () => number;
 }
@@ -68,6 +72,8 @@ export class Authenticator {
   authenticate(headers: IncomingHttpHeaders): Answer<Caller> {
     return answerOf(() => {
       const apiKey = bearerKey(headers.authorization);
+      const { sessions, now } = this.#options;
+      if (sessions && isSession(apiKey)) return callerOfSession(apiKey, headers.origin, sessions, now());
       const hash = this.#cacheKeyOf(apiKey, headers);
       const known = this.#callers.get(hash);
       if (known) {
@@ -79,6 +85,22 @@ export class Authenticator {
       if (rejection) throw rejection;
       return this.#lookUp(hash, { apiKey, headers, readsHeaders: false });
     });
+  }
+
+  /** The origins of the pages that may use the session of a request; undefined if it has none that is valid. */
+  originsOf(headers: IncomingHttpHeaders): ReadonlySet<string> | undefined {
+    const { sessions } = this.#options;
+    const session = /^bearer +(ses-\S+) *$/i.exec(headers.authorization ?? '')?.[1];
+    if (!sessions || session === undefined) return undefined;
+    try {
+      return new Set(sessions.read(session).origins);
+    } catch {
+      return new Set();
+    }
+  }
+
+  get readsSessions(): boolean {
+    return this.#options.sessions !== undefined;
   }
 
   /** Looks a key up, once for all concurrent requests with it, unless the result depends on a request's headers. */

@@ -1,3 +1,4 @@
+import type { CreateKey } from '../ledger/contract/key-records.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 
@@ -20,6 +21,8 @@ export interface Caller {
   readonly models?: ModelPatterns;
   /** Added to the prices of its requests. */
   readonly markup?: Markup;
+  /** Of a session: its key, which is recorded with its first request. */
+  readonly session?: CreateKey;
   /** Its own provider keys (BYOK). */
   readonly upstreamKeys?: ByokKeys;
 }

@@ -34,6 +34,7 @@ export function createHookRunner(given: Hooks | readonly Hooks[] = []): HookRunn
     all.some((hooks) => hooks[name] && !hooks.keepsDefaultLog);
   const errorHooks = all.map((hooks) => hooks.onError);
   const onError = allOf(hasListener('onError') ? errorHooks : [...errorHooks, logError]);
+  const onThreshold = allOf(all.map((hooks) => hooks.onThreshold));
   const ledgerHooks = all.map((hooks) => hooks.onLedgerEvent);
   const emit = allOf(hasListener('onLedgerEvent') ? ledgerHooks : [...ledgerHooks, logAlarm]);
   let unavailableReportedAt = -Infinity;
@@ -50,7 +51,10 @@ export function createHookRunner(given: Hooks | readonly Hooks[] = []): HookRunn
       }
       onError?.(error, requestId === undefined ? {} : { requestId });
     },
-    emit: (event) => emit?.(event),
+    emit: (event) => {
+      emit?.(event);
+      if (event.type === 'balance_below') onThreshold?.(event);
+    },
     onHealthChange: (change) => onHealthChange?.(change),
     onRouter: (router) => onRouter?.(router),
   };

@@ -1,4 +1,4 @@
-import type { LedgerEvent } from '../ledger/contract/events.ts';
+import type { BalanceBelow, LedgerEvent } from '../ledger/contract/events.ts';
 import type { Ending } from '../ledger/contract/ledger-store.ts';
 import type { Usage } from '../metering/usage-dialects.ts';
 
@@ -28,6 +28,8 @@ export interface Hooks {
   readonly onError?: (error: Error, context: { readonly requestId?: string }) => unknown;
   /** A ledger event for the operator. */
   readonly onLedgerEvent?: (event: LedgerEvent) => unknown;
+  /** A charge crossed one of `thresholds`; `onLedgerEvent` gets the same. */
+  readonly onThreshold?: (crossed: BalanceBelow) => unknown;
   /** A target was ejected after failures, or recovered. */
   readonly onHealthChange?: (change: HealthChange) => unknown;
   /** Called once, when the router is created, with functions for gauges to read at any time. */
@@ -44,8 +46,8 @@ export interface Hooks {
   readonly keepsDefaultLog?: boolean;
 }
 
-/** The endpoint that a path names. */
-export type EndpointName = 'completions' | 'models' | 'model' | 'credits' | 'generation';
+/** The endpoint that a path names; `metered` is a route of your own, behind `router.meter`. */
+export type EndpointName = 'completions' | 'models' | 'model' | 'credits' | 'generation' | 'metered';
 
 export interface RequestStarted {
   /** `x-request-id` of the response, and the id in the ledger. */
@@ -164,6 +166,8 @@ export interface Settled {
   readonly charged: string;
   /** The part of the charge that the balance didn't cover; USD, as a decimal string. */
   readonly writtenOff: string;
+  /** What the account can spend now; USD, as a decimal string; undefined if an earlier try had posted it. */
+  readonly available?: string;
   /** What the provider bills; USD, as a decimal string; undefined if no `cost` is configured. */
   readonly cost?: string;
   /** Version of the price, including markup, as in the journal; undefined if the request was voided. */

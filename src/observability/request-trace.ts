@@ -33,7 +33,8 @@ interface TracedTarget {
 /** The outcome of a request with a hold. */
 interface TracedOutcome {
   readonly ending: Ending;
-  readonly target: TracedTarget;
+  /** Undefined for a route of the host's own. */
+  readonly target?: TracedTarget;
   readonly answer?: { readonly meter: { readonly finishReason: string | undefined } };
 }
 
@@ -146,7 +147,7 @@ export class RequestTrace {
   /** The completion that the recorded content belongs to; undefined without a hold. */
   completion(): RecordedCompletion | undefined {
     const { account, key } = this.#caller;
-    const provider = this.#outcome?.target.provider.name;
+    const provider = this.#outcome?.target?.provider.name;
     if (account === undefined || key === undefined || this.#model === undefined || provider === undefined)
       return undefined;
     const { requestId } = this.started;

@@ -116,6 +116,8 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   cors: true,
   clientRouting: true,
   dimensions: true,
+  thresholds: true,
+  sessions: true,
 };
 
 /**
@@ -193,6 +195,7 @@ const HOOKS: Record<keyof Hooks, true> = {
   onSettled: true,
   onError: true,
   onLedgerEvent: true,
+  onThreshold: true,
   onHealthChange: true,
   onRouter: true,
   upstreamHeaders: true,

@@ -1,3 +1,5 @@
+import type { SessionOptions } from './session-options.ts';
+import type { ThresholdOptions } from './threshold-options.ts';
 import type { Hooks } from '../observability/hooks.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import type { Markup } from '../metering/markup.ts';
@@ -209,6 +211,10 @@ export interface ChatCompletionsRouterOptions {
    * @default none
    */
   readonly dimensions?: DimensionOptions;
+  /** Sessions for browsers: short-lived keys that a page may hold. @default none */
+  readonly sessions?: SessionOptions;
+  /** Reports accounts whose credits run low, and tops them up. @default none */
+  readonly thresholds?: ThresholdOptions;
   /** Receive events; each of several hooks is called, even if another throws. */
   readonly hooks?: Hooks | readonly Hooks[];
   /**

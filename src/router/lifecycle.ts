@@ -63,17 +63,33 @@ export class RouterLifecycle {
   }
 
   async #close(): Promise<void> {
-    const { settings, detachedReads, discovery, running, maintenance, billing, transport, agents, store } =
-      this.#services;
+    const {
+      settings,
+      topUps,
+      detachedReads,
+      discovery,
+      running,
+      maintenance,
+      billing,
+      holds,
+      transport,
+      agents,
+      store,
+    } = this.#services;
     const { closeTimeoutMs } = settings;
     detachedReads.close();
     discovery.close();
     transport.keepWarm([]);
-    await this.#waitForRequests(closeTimeoutMs);
+    await this.#waitForRequests(closeTimeoutMs, holds.ended());
     running.close();
     // Aborted requests end at once; one that still hangs waits for the app's `authenticate` or `apiKey`.
     await this.#waitForRequests(ABORT_MS);
-    await withTimeout(Promise.all([maintenance.close(), billing.drain()]), closeTimeoutMs, () => {});
+    holds.voidAll();
+    await withTimeout(
+      Promise.all([maintenance.close(), billing.drain(), topUps?.close()]),
+      closeTimeoutMs,
+      () => {},
+    );
     const { waiting } = billing;
     transport.close();
     agents.close();
@@ -86,9 +102,9 @@ export class RouterLifecycle {
     transport.keepWarm([...catalog.providers.values()].map(({ connection }) => connection));
   }
 
-  async #waitForRequests(ms: number): Promise<void> {
+  async #waitForRequests(ms: number, holdsEnded?: Promise<void>): Promise<void> {
     await withTimeout(
-      Promise.allSettled(this.#requests.values().map(({ handled }) => handled)),
+      Promise.allSettled([...this.#requests.values().map(({ handled }) => handled), holdsEnded]),
       ms,
       () => {},
     );

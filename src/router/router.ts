@@ -2,12 +2,15 @@ import { SlotList } from '../async/slot-list.ts';
 import { createNodeHandler, type NodeHandler } from '../adapters/node.ts';
 import { createWebHandler, type WebHandler } from '../adapters/web.ts';
 import type { ModelRecord } from '../catalog/model-record.ts';
+import { type MeteredHandler, meteredEndpoint, type MeterOptions } from '../endpoints/metered.ts';
 import { listModels } from '../endpoints/models.ts';
+import { createHolds, type Holds } from '../billing/holds.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { ResponseRecorder } from '../http/response-recorder.ts';
 import { pathOf } from '../http/url.ts';
 import { type Accounts, createAccountPolicies } from '../keys/account-policies.ts';
 import { type ApiKeys, createApiKeys } from '../keys/api-keys.ts';
+import { createSessions, type Sessions } from '../keys/sessions.ts';
 import { hostCaller } from '../keys/host-caller.ts';
 import { RequestIds } from '../ledger/contract/request-ids.ts';
 import { createAccounts } from '../ledger/operations/accounts.ts';
@@ -20,9 +23,17 @@ import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { type ReloadOptions, createServices, type LeaseTimers } from './services.ts';
 import { RouterLifecycle } from './lifecycle.ts';
-import { endpointFinder, route } from './routes.ts';
+import { type Endpoint, endpointFinder, route } from './routes.ts';
 
 export type { ReloadOptions } from './services.ts';
+
+/** A route of your own, behind the router's keys and credits. */
+export interface MeteredRoute extends NodeHandler {
+  /** For frameworks that pass a `Request` and expect a `Response`. Needs no `this`. */
+  readonly fetch: WebHandler;
+}
+
+type Handle = (exchange: Exchange, request: object) => Promise<void>;
 
 /**
  * The router: a Node handler, for `app.use('/v1', router)` or `http.createServer(router)`, with the functions
@@ -37,6 +48,17 @@ export interface ChatCompletionsRouter extends NodeHandler {
   readonly credits: Credits;
   /** Usage by day, account, key and model. */
   readonly usage: UsageQueries;
+  /** Short-lived keys that a page may hold. */
+  readonly sessions: Sessions;
+  /** Holds of credits for what is not a chat completion. */
+  readonly holds: Holds;
+  /**
+   * Puts a route of your own (embeddings, images, a tool) behind the router's keys, limits and credits: a Node handler, with
+   * a fetch handler as its `fetch`. Errors are those of a chat completion.
+   *
+   * @throws {TypeError} naming the invalid option
+   */
+  meter(handler: MeteredHandler, options: MeterOptions): MeteredRoute;
   /** Accounts: balances, policies, freezing. */
   readonly accounts: Accounts;
   /**
@@ -96,18 +118,18 @@ export function createRouterWithTimers(
   timers: LeaseTimers,
 ): ChatCompletionsRouter {
   const services = createServices(options, timers, () => lifecycle.isClosing);
-  const { settings, hooks, clock, store, authenticator, billing, breakers, current } = services;
+  const { settings, hooks, clock, store, authenticator, billing, breakers, current, holds } = services;
   const requests = new SlotList<ActiveRequest>();
   const lifecycle = new RouterLifecycle(services, requests);
   const now = (): number => clock.now();
   const ids = new RequestIds(now);
   const newId = (): string => ids.next();
   const endpointOf = endpointFinder(settings.basePath);
+  const handle: Handle = (exchange, request) => serve(exchange, request, endpointOf(exchange.url));
 
   /** Handles a request, from its arrival to the end of its response. */
-  function handle(exchange: Exchange, request: object): Promise<void> {
+  function serve(exchange: Exchange, request: object, endpoint: Endpoint | undefined): Promise<void> {
     lifecycle.start();
-    const endpoint = endpointOf(exchange.url);
     const trace = hooks.observer?.begin(exchange, pathOf(exchange.url), endpoint?.name);
     const content = trace?.content;
     if (content) exchange.response = new ResponseRecorder(exchange.response, content.response);
@@ -140,6 +162,22 @@ export function createRouterWithTimers(
     credits: createCredits(store, now),
     accounts: createAccountPolicies(store, createAccounts(store), authenticator),
     usage: createUsageQueries(store, now),
+    sessions: createSessions(store, services.sessionTokens, now),
+    holds: createHolds({
+      holds,
+      newId,
+      closing: () => lifecycle.isClosing,
+      started: () => {
+        lifecycle.start();
+      },
+    }),
+    meter: (handler: MeteredHandler, options: MeterOptions) => {
+      const endpoint = meteredEndpoint(handler, options);
+      const handleMetered: Handle = (exchange, request) => serve(exchange, request, endpoint);
+      return Object.assign(createNodeHandler(handleMetered, newId), {
+        fetch: createWebHandler(handleMetered, newId),
+      });
+    },
     models: async (caller?: AuthenticatedCaller) => {
       lifecycle.start();
       const known = hostCaller(caller);

@@ -7,19 +7,22 @@ import { ClientConnection, ClientDisconnectedError, type Exchange } from '../htt
 import { sendError, toRouterError } from '../http/respond.ts';
 import { decodeOnce, isTooLong, pathOf, trimSlashes } from '../http/url.ts';
 import { RouterClosedError } from '../http/relay-end.ts';
+import type { Cors } from '../options/resolve-options.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
 import { sendCredits } from '../endpoints/credits.ts';
 import { sendGeneration } from '../endpoints/generation.ts';
+import { type MeteredEndpoint, type MeteredServices, serveMetered } from '../endpoints/metered.ts';
 import { type ModelEndpoint, sendModel, sendModels, sendPublicModels } from '../endpoints/models.ts';
 
-export interface RouteServices extends ChatCompletionServices {
+export interface RouteServices extends ChatCompletionServices, Pick<MeteredServices, 'holds'> {
   readonly authenticator: Authenticator;
   readonly store: LedgerStore;
 }
 
 /** The endpoint that a path names. */
 export type Endpoint =
+  | MeteredEndpoint
   | { readonly name: 'models' }
   | { readonly name: 'credits' | 'generation' | 'completions' }
   | ModelEndpoint;
@@ -37,7 +40,7 @@ export async function route(
   active: ActiveRequest,
 ): Promise<void> {
   const client = new ClientConnection(exchange.response);
-  const { cors } = services.settings;
+  const cors = corsOf(exchange, services);
   if (cors) exchange.corsHeaders = corsHeaders(exchange, cors);
   try {
     if (exchange.method === 'OPTIONS') {
@@ -73,6 +76,9 @@ export async function route(
         return;
       case 'generation':
         await sendGeneration(exchange, caller, services);
+        return;
+      case 'metered':
+        await serveMetered(exchange, client, caller, endpoint, services, active);
     }
   } catch (thrown) {
     if (thrown instanceof ClientDisconnectedError || exchange.response.destroyed) return;
@@ -82,6 +88,22 @@ export async function route(
     sendError(exchange, error);
   }
 }
+
+/**
+ * Which pages may read the response: of a session, those that it was made for. A preflight doesn't say whose request
+ * follows, so with sessions each origin may send one.
+ */
+function corsOf({ method, headers }: Exchange, { settings, authenticator }: RouteServices): Cors | undefined {
+  const { cors } = settings;
+  if (!authenticator.readsSessions) return cors;
+  const { maxAgeSeconds = DEFAULT_MAX_AGE_SECONDS } = cors ?? {};
+  const { origin } = headers;
+  if (method === 'OPTIONS') return { origins: new Set(origin === undefined ? [] : [origin]), maxAgeSeconds };
+  const origins = authenticator.originsOf(headers);
+  return origins ? { origins, maxAgeSeconds } : cors;
+}
+
+const DEFAULT_MAX_AGE_SECONDS = 600;
 
 /** The endpoint, if it needs no key: models, without a key, with the option `publicModels`. */
 function publicEndpoint(
@@ -147,6 +169,7 @@ function endsAt(segments: readonly string[], index: number): boolean {
 }
 
 function allowedMethods(endpoint: Endpoint): readonly string[] {
+  if (endpoint.name === 'metered') return endpoint.methods;
   return endpoint.name === 'completions' ? POST_METHODS : READ_METHODS;
 }
 

@@ -1,10 +1,15 @@
 import { BillingService, type BillingServiceOptions } from '../billing/billing-service.ts';
+import { ThresholdWatch } from '../billing/threshold-watch.ts';
+import { TopUps } from '../billing/top-ups.ts';
+import { FixedHolds } from '../billing/fixed-hold.ts';
 import { AccountMarkups } from '../catalog/request-prices.ts';
 import { type Catalog, type CatalogOptions, createCatalog } from '../catalog/catalog.ts';
 import { PerTarget } from '../catalog/model.ts';
 import { BufferedBytes } from '../http/read-body.ts';
 import { DetachedReads } from '../http/detached-reads.ts';
 import { Authenticator } from '../keys/authenticator.ts';
+import { resolveSessions } from '../keys/sessions.ts';
+import type { SessionTokens } from '../keys/session-tokens.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { Maintenance } from '../ledger/operations/maintenance.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
@@ -14,6 +19,7 @@ import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { EventTemplates } from '../metering/event-template.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
 import { resolveSettings, assertObject, type Settings } from '../options/resolve-options.ts';
+import { resolveThresholds } from '../options/resolve-thresholds.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { Agents } from '../upstream/agents.ts';
 import { HttpProxyTransport } from '../upstream/http-proxy-transport.ts';
@@ -38,6 +44,8 @@ export interface RouterServices extends RouteServices {
   readonly current: CurrentCatalog;
   readonly discovery: ModelDiscovery;
   readonly maintenance: Maintenance;
+  readonly topUps: TopUps | undefined;
+  readonly sessionTokens: SessionTokens | undefined;
   readonly transport: Transport;
   /** Ask providers for their models, whatever the transport. */
   readonly agents: Agents;
@@ -75,6 +83,20 @@ export function createServices(
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
   const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
   assertTransport(transport);
+  const sessionTokens = resolveSessions(options.sessions);
+  const thresholds = resolveThresholds(options.thresholds);
+  const topUps = thresholds.topUp && new TopUps({ store, topUp: thresholds.topUp, onError });
+  const billing = new BillingService({
+    thresholds: new ThresholdWatch({ thresholds, topUps, tell: emit }),
+    store,
+    clock,
+    calibrations,
+    settings,
+    onSettled: hooks.onSettled,
+    onError,
+    tell: emit,
+    ...timers,
+  });
   return {
     settings,
     hooks,
@@ -84,17 +106,18 @@ export function createServices(
     store,
     storeName: nameOfStore(options.store),
     maintenance: new Maintenance({ store, emit, onError, journalRetentionDays, usageRetentionDays }),
-    authenticator: new Authenticator({ store, authenticate, cacheKey, keyCacheMs, now: () => clock.now() }),
-    billing: new BillingService({
+    sessionTokens,
+    authenticator: new Authenticator({
       store,
-      clock,
-      calibrations,
-      settings,
-      onSettled: hooks.onSettled,
-      onError,
-      tell: emit,
-      ...timers,
+      authenticate,
+      cacheKey,
+      keyCacheMs,
+      sessions: sessionTokens,
+      now: () => clock.now(),
     }),
+    billing,
+    topUps,
+    holds: new FixedHolds(billing.keeper, hooks.onSettled),
     markups: new AccountMarkups(options.resolveMarkup),
     current,
     /** A request reads it once and keeps it, so that a reload affects only later requests. */

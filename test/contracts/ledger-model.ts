@@ -207,12 +207,20 @@ export class LedgerModel {
     const reply = this.#replies(name, isLost);
     if (isForgotten) return reply({ code: 'duplicate', charged: 0n });
     const inParts = isLost || command.inParts === true;
+    const unspentBefore = account.available() + account.held();
     if (request?.state === 'settled') {
       if (!inParts || !account.chargeMore(request, amount, now)) {
         const isPart = account.isPart(request, amount) ? { isPart: true as const } : {};
         return reply({ code: 'duplicate', charged: request.charged, ...isPart });
       }
-      return reply({ code: 'ok', charged: request.charged, writtenOff: 0n, available: account.available() });
+      return reply({
+        code: 'ok',
+        charged: request.charged,
+        writtenOff: 0n,
+        available: account.available(),
+        unspent: account.available() + account.held(),
+        unspentBefore,
+      });
     }
     if (request?.state === 'voided') return reply({ code: 'voided' });
     if (!request && !force) return reply({ code: 'unknown' });
@@ -258,7 +266,9 @@ export class LedgerModel {
     const posted = { id: requestId, amount: charged - before, ...held, ...writtenOff };
     account.write(now, { type, ...posted, key: request.key, model, usage });
     account.expireCredit(now);
-    return reply({ code: 'ok', charged, writtenOff: lost, available: account.available() });
+    const available = account.available();
+    const unspent = available + account.held();
+    return reply({ code: 'ok', charged, writtenOff: lost, available, unspent, unspentBefore });
   }
 
   void({ account: name, requestId, key, model, ending, provider, ...command }: Void): VoidResult {

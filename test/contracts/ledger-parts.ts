@@ -29,6 +29,8 @@ export function describeParts(ledger: LedgerFixture): void {
         charged: 12n,
         writtenOff: 0n,
         available: 88n,
+        unspent: 88n,
+        unspentBefore: 100n,
         ...at,
       });
       expect(await inParts(1, 12n)).toEqual({ code: 'duplicate', charged: 12n, ...at });
@@ -44,6 +46,8 @@ export function describeParts(ledger: LedgerFixture): void {
         charged: 35n,
         writtenOff: 0n,
         available: 0n,
+        unspent: 65n,
+        unspentBefore: 100n,
         now: NOON,
         seq: 2n,
       });
@@ -61,6 +65,8 @@ export function describeParts(ledger: LedgerFixture): void {
         charged: 55n,
         writtenOff: 0n,
         available: 0n,
+        unspent: 65n,
+        unspentBefore: 85n,
         now: NOON + 5,
         seq: 4n,
       });
@@ -290,6 +296,8 @@ export function describeParts(ledger: LedgerFixture): void {
         charged: 20n,
         writtenOff: 0n,
         available: 0n,
+        unspent: 80n,
+        unspentBefore: 100n,
         now: NOON,
         seq: 2n,
         rolledBack: true,
@@ -329,6 +337,8 @@ export function describeParts(ledger: LedgerFixture): void {
         charged: 20n,
         writtenOff: 0n,
         available: 0n,
+        unspent: 80n,
+        unspentBefore: 100n,
         now: NOON,
         seq: 2n,
         rolledBack: true,
@@ -362,6 +372,8 @@ export function describeParts(ledger: LedgerFixture): void {
         charged: 20n,
         writtenOff: 30n,
         available: 0n,
+        unspent: 80n,
+        unspentBefore: 100n,
         now: NOON,
         seq: 2n,
       });

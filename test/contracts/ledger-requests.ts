@@ -231,6 +231,8 @@ export function describeRequests(ledger: LedgerFixture): void {
         charged: 12n,
         writtenOff: 0n,
         available: 88n,
+        unspent: 88n,
+        unspentBefore: 100n,
         now: NOON,
         seq: 2n,
       });
@@ -300,6 +302,13 @@ export function describeRequests(ledger: LedgerFixture): void {
     it('remembers what was charged, not what was asked', async () => {
       await settle(1, 101n, { force: true });
       expect(await settle(1, 101n)).toMatchObject({ code: 'duplicate', charged: 100n });
+    });
+
+    it('says what the account has not spent, with what is held, before and after', async () => {
+      await admit(1, 30n);
+      await admit(2, 60n);
+      expect(await settle(1, 12n)).toMatchObject({ available: 28n, unspentBefore: 100n, unspent: 88n });
+      expect(await settle(2, 95n)).toMatchObject({ available: 0n, unspentBefore: 88n, unspent: 0n });
     });
 
     it('touches no hold of another request', async () => {

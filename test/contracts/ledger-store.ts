@@ -4,6 +4,7 @@ import { runs } from '../helpers/runs.ts';
 import { behavesLikeTheModel } from './ledger-commands.ts';
 import { describeAllowances } from './ledger-allowances.ts';
 import { describeArguments } from './ledger-arguments.ts';
+import { describeClaims } from './ledger-claims.ts';
 import { describeCredits } from './ledger-credits.ts';
 import { describeCreditLines } from './ledger-credit-lines.ts';
 import { describeEdges } from './ledger-edges.ts';
@@ -61,6 +62,7 @@ export function describeLedgerStore<Store extends LedgerStore>(
     const ledger = useLedger(createAt, close);
     describeRequests(ledger);
     describeRestore(ledger);
+    describeClaims(ledger);
     describeIdempotency(ledger);
     describeKeys(ledger);
     describeKeyChanges(ledger);

@@ -231,8 +231,9 @@ export function describeUsage(ledger: LedgerFixture): void {
         cacheWriteTokens: 3,
         webSearches: 1,
         byok: true,
+        units: 4,
       };
-      const none = { streamed: false, cacheWriteTokens: 0, webSearches: 0, byok: false };
+      const none = { streamed: false, cacheWriteTokens: 0, webSearches: 0, byok: false, units: 0 };
       await settle(1, 1n, { force: true, usage: { ...USAGE, ...answer } });
       await settle(2, 1n, { force: true, usage: { ...USAGE, ...answer, ...none } });
       await settle(3, 1n, { force: true });

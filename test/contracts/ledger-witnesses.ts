@@ -245,6 +245,8 @@ export function describeMissingWitnesses(ledger: LedgerFixture): void {
         charged: 12n,
         writtenOff: 0n,
         available: 58n,
+        unspent: 88n,
+        unspentBefore: 100n,
         seq: 2n,
         ...at,
       });
@@ -303,6 +305,8 @@ export function describeMissingWitnesses(ledger: LedgerFixture): void {
         charged: 12n,
         writtenOff: 0n,
         available: 88n,
+        unspent: 88n,
+        unspentBefore: 100n,
         now: NOON,
         seq: 2n,
       });

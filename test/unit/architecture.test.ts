@@ -33,6 +33,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   observability: ['metering', ...GROUND],
   'observability/opentelemetry': ['observability'],
   'observability/prometheus': ['observability'],
+  webhooks: ['observability', 'ledger/reliability', ...GROUND],
   options: ['observability', 'metering', ...GROUND],
   http: ['options', 'metering', ...GROUND],
   keys: ['http', 'options', 'metering', 'ledger/engine', 'ledger/operations', ...GROUND],
@@ -100,6 +101,8 @@ const ENTRIES: Readonly<Record<string, readonly string[]>> = {
   'index.ts': [
     'platform',
     'router',
+    'endpoints',
+    'billing',
     'adapters',
     'keys',
     'catalog',
@@ -120,6 +123,7 @@ const ENTRIES: Readonly<Record<string, readonly string[]>> = {
   'prometheus.ts': ['platform', 'observability/prometheus'],
   'testing.ts': ['platform', 'testing'],
   'undici.ts': ['platform', 'upstream', 'options'],
+  'webhooks.ts': ['platform', 'webhooks'],
 };
 
 /** Package → the only files that may name it, or the folder (`admin/`); one that isn't here may be named by none. */
@@ -158,6 +162,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'upstream/model-discovery.ts': 'asks for the lists again',
   'billing/adaptive-hold.ts': 'pauses between two tries',
   'billing/lease-renewal.ts': 'renews leases',
+  'billing/top-ups.ts': 'pauses between two tries',
   'cli/demo/parrot/completion.ts': 'pauses between two tokens',
   'http/stream-heartbeat.ts': 'breaks the silence of a stream',
   'ledger/operations/maintenance.ts': 'runs what is due',
@@ -172,6 +177,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'ledger/stores/sqlite/sqlite-session.ts': 'pauses between two tries',
   'observability/opentelemetry/spans.ts': 'ends a span without its charge',
   'testing/script.ts': 'pauses of a fake provider',
+  'webhooks/queue.ts': 'pauses between two tries',
   'upstream/dialer.ts': 'gives up a connection for which no request waits any more',
   'upstream/http2-sessions.ts': 'closes an idle connection',
   'upstream/failover.ts': 'pauses between two tries',

@@ -20,6 +20,8 @@ export type LedgerEvent =
       readonly requestId: string;
       readonly amount: string;
     }
+  /** A charge took what an account has, with what is held, from above `threshold` to `unspent`. See `thresholds`. */
+  | BalanceBelow
   /** A request was refused because its account is frozen, by its operator or because its totals did not add up. */
   | { readonly type: 'frozen'; readonly account: string; readonly requestId: string }
   /**
@@ -76,3 +78,14 @@ export type LedgerEvent =
   | { readonly type: 'journal_compacted'; readonly account: string; readonly through: string }
   /** A journal has at least `lines` lines: export and compact it. Emitted again when that number doubles. */
   | { readonly type: 'journal_long'; readonly account: string; readonly lines: number };
+
+/** An account's credits run low. */
+export interface BalanceBelow {
+  readonly type: 'balance_below';
+  readonly account: string;
+  readonly requestId: string;
+  readonly threshold: string;
+  /** What the account has after the charge: `available`, and what running requests hold. */
+  readonly unspent: string;
+  readonly available: string;
+}

@@ -111,6 +111,13 @@ export interface LedgerStore extends AccountChanges {
   announceGateway?(gateway: string, leaseMs: number): Promise<void>;
   /** Gateway → ms until its lease ends, for those whose lease has not ended: a migration must wait for them. */
   liveGateways?(): Promise<ReadonlyMap<string, number>>;
+  /**
+   * Claims a name until `leaseMs` from now, for work that one process at a time may do. A claim that ran out is taken over
+   * with its beginning, so that the work can be known again; 0 ends it.
+   *
+   * @returns when it was claimed first, in ms; undefined if it is claimed, or was ended
+   */
+  claim?(name: string, leaseMs: number): Promise<number | undefined>;
 
   close(): Promise<void>;
 }
@@ -274,6 +281,12 @@ export type SettleResult = ReplyMeta &
         readonly charged: NanoDollars;
         readonly writtenOff: NanoDollars;
         readonly available: NanoDollars;
+        /**
+         * `available` and `held` together, after the command and before it: each amount between them was crossed by this
+         * command alone.
+         */
+        readonly unspent: NanoDollars;
+        readonly unspentBefore: NanoDollars;
       }
     /** Settled before: nothing was posted now. `charged` is the total charge. */
     | {

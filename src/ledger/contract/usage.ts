@@ -30,6 +30,8 @@ export interface SettledUsage {
   readonly webSearches?: number;
   /** The provider was called with the client's own key (BYOK). */
   readonly byok?: boolean;
+  /** What else was consumed, in units of the model: images, minutes, pages. */
+  readonly units?: number;
 }
 
 /** How a request ended. */

@@ -178,6 +178,8 @@ export const settle: Transition<Settle, SettleResult> = (account, command, now) 
 const post: Transition<Settle, SettleResult> = witnessed((account, command, now, rolledBack) => {
   if (!account) return { code: 'no_account', ...replyMeta(account, now) };
   const { requestId, amount, model, usage } = command;
+  const { totals } = account;
+  const unspentBefore = totals.available + totals.held;
   const known = account.request(requestId);
   const inParts = command.inParts === true || rolledBack;
   if (known?.state === 'settled') {
@@ -185,8 +187,17 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
       const isPart = isChargedInPart(account, known, amount) && { isPart: true as const };
       return { code: 'duplicate', charged: known.amount, ...isPart, ...replyMeta(account, now) };
     }
-    const { available } = account.totals;
-    return { code: 'ok', charged: known.amount, writtenOff: 0n, available, ...replyMeta(account, now) };
+    const { available } = totals;
+    const unspent = available + totals.held;
+    return {
+      code: 'ok',
+      charged: known.amount,
+      writtenOff: 0n,
+      available,
+      unspent,
+      unspentBefore,
+      ...replyMeta(account, now),
+    };
   }
   if (known?.state === 'voided') return { code: 'voided', ...replyMeta(account, now) };
   if (!known && amount === 0n && mayBeDeletedFree(account.totals, requestId)) {
@@ -213,9 +224,10 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
   const outcome = writtenOff > 0n ? { ...line, writtenOff } : line;
   writeLine(account, now, type === 's' ? { ...outcome, hold } : outcome);
   updateCredits(account, now);
-  const { available } = account.totals;
+  const { available } = totals;
+  const unspent = available + totals.held;
   const { seq } = replyMeta(account, now);
-  return { code: 'ok', charged, writtenOff, available, now, seq };
+  return { code: 'ok', charged, writtenOff, available, unspent, unspentBefore, now, seq };
 });
 
 /** Whether only a part of the cost was posted, and the rest was not written off. */

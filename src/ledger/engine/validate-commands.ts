@@ -61,11 +61,12 @@ export function checkSettle(command: Settle): void {
   checkKey(command.key);
   checkEndUser(command);
   checkModel(command.model);
-  const { promptTokens, cachedTokens, completionTokens, reasoningTokens, cost } = command.usage;
+  const { promptTokens, cachedTokens, completionTokens, reasoningTokens, cost, units } = command.usage;
   checkCount('usage.promptTokens', promptTokens, 0);
   checkCount('usage.cachedTokens', cachedTokens, 0);
   checkCount('usage.completionTokens', completionTokens, 0);
   checkCount('usage.reasoningTokens', reasoningTokens, 0);
+  if (units !== undefined) checkCount('usage.units', units, 0);
   // No maximum: it is only recorded, and better recorded than the charge refused.
   if (cost !== undefined && (typeof cost !== 'bigint' || cost < 0n)) {
     throw commandError('usage.cost', 'nano-dollars, 0 or more', cost);

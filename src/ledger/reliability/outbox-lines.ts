@@ -7,16 +7,23 @@ export type Intent =
   | { readonly type: 'settle'; readonly command: Settle }
   | { readonly type: 'void'; readonly command: Void };
 
+/** What an outbox keeps: the commands of a ledger, or what another sender is to deliver. */
+export interface Kept {
+  readonly type: string;
+  /** `requestId` is its id in the outbox. */
+  readonly command: { readonly account: string; readonly requestId: string };
+}
+
 /** What is left to do of an outbox, by its bytes. */
-export interface Contents {
+export interface Contents<Item> {
   /** In the order in which they were written. */
-  readonly intents: readonly Intent[];
+  readonly intents: readonly Item[];
   /** Lines that can't be read, but for a last one that was not finished. */
   readonly damaged: number;
 }
 
 /** One line: CRC-32 of what follows in 8 hex digits, a space, JSON. */
-export function intentLine(intent: Intent): Buffer {
+export function intentLine(intent: Kept): Buffer {
   return line([intent.type, plain(intent)]);
 }
 
@@ -31,8 +38,8 @@ export function doneLine(requestIds: readonly string[]): Buffer {
  * A process can die in the middle of its last line, so a last one that is torn is no
  * damage. Where a line end was damaged, the lines beside it are still found.
  */
-export function readLines(bytes: Buffer): Contents {
-  const waiting = new Map<string, Intent>();
+export function readLines<Item extends Kept = Intent>(bytes: Buffer): Contents<Item> {
+  const waiting = new Map<string, Item>();
   let damaged = 0;
   const lines = bytes.toString('latin1').split('\n');
   lines.forEach((text, index) => {
@@ -45,9 +52,9 @@ export function readLines(bytes: Buffer): Contents {
 }
 
 /** What a line says. Amounts are strings while it is JSON. */
-type Line = ['settle', Settle] | ['void', Void] | ['done', string[]];
+type Line = [type: string, value: Kept['command'] | string[]];
 
-function line(content: readonly [type: Line[0], value: object]): Buffer {
+function line(content: readonly [type: string, value: object]): Buffer {
   const json = Buffer.from(JSON.stringify(content));
   return Buffer.concat([Buffer.from(`${checksum(json)} `), json, Buffer.from('\n')]);
 }
@@ -70,10 +77,10 @@ function partsOf(text: string): Line[] {
   });
 }
 
-function apply([type, value]: Line, waiting: Map<string, Intent>): void {
-  if (type === 'settle') waiting.set(value.requestId, { type, command: value });
-  if (type === 'void') waiting.set(value.requestId, { type, command: value });
-  if (type === 'done') for (const requestId of value) waiting.delete(requestId);
+function apply<Item extends Kept>([type, value]: Line, waiting: Map<string, Item>): void {
+  if (Array.isArray(value)) for (const requestId of value) waiting.delete(requestId);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a folder has the items of one kind of outbox
+  else waiting.set(value.requestId, { type, command: value } as Item);
 }
 
 function checksum(bytes: Buffer): string {
@@ -81,8 +88,8 @@ function checksum(bytes: Buffer): string {
 }
 
 /** The command with its amounts as strings: what JSON makes of a bigint is up to the host, who may have given it a `toJSON`. */
-export function plain(intent: Intent): object {
-  if (intent.type === 'void') return intent.command;
+export function plain(intent: Kept): object {
+  if (!isSettle(intent)) return intent.command;
   const { amount, usage } = intent.command;
   const { cost } = usage;
   return {
@@ -90,6 +97,10 @@ export function plain(intent: Intent): object {
     amount: String(amount),
     usage: { ...usage, ...(cost !== undefined && { cost: String(cost) }) },
   };
+}
+
+function isSettle(intent: Kept): intent is Extract<Intent, { type: 'settle' }> {
+  return intent.type === 'settle';
 }
 
 function revive(key: string, value: unknown): unknown {

@@ -2,7 +2,7 @@ import type { LedgerEvent } from '../contract/events.ts';
 import { asError } from '../../platform/as-error.ts';
 import type { OutboxFile, OutboxFiles } from './outbox-files.ts';
 import { monotonicClock } from '../contract/store-clock.ts';
-import { doneLine, type Intent, intentLine, plain, readLines } from './outbox-lines.ts';
+import { doneLine, type Intent, intentLine, type Kept, plain, readLines } from './outbox-lines.ts';
 
 export interface OutboxOptions {
   readonly files: OutboxFiles;
@@ -28,7 +28,7 @@ const MAX_FILE_BYTES = 16 * 1024 * 1024;
  * by a rename, so that one of many does; should the owner live, what both deliver is
  * posted once. Nothing here throws: an outbox that fails says so by `failure`.
  */
-export class Outbox {
+export class Outbox<Item extends Kept = Intent> {
   readonly #options: OutboxOptions;
   /** What waits, as it was written, by request id. */
   readonly #waiting = new Map<string, Buffer>();
@@ -64,7 +64,7 @@ export class Outbox {
   }
 
   /** @param onLeftover - called with every intent of a process that is gone, now and later */
-  open(onLeftover: (intent: Intent) => void): void {
+  open(onLeftover: (intent: Item) => void): void {
     this.#renew();
     this.#takeOver(onLeftover);
     this.#heartbeat = setInterval(() => {
@@ -73,7 +73,7 @@ export class Outbox {
     }, HEARTBEAT_MS).unref();
   }
 
-  append(intent: Intent): void {
+  append(intent: Item): void {
     if (this.#closed) return;
     const bytes = intentLine(intent);
     const { requestId } = intent.command;
@@ -94,7 +94,7 @@ export class Outbox {
   }
 
   /** Moves an intent to the dead letters: an operator finds it there, and no process delivers it. */
-  giveUp(intent: Intent, reason: string): void {
+  giveUp(intent: Item, reason: string): void {
     const { files, now, tell } = this.#options;
     const { account, requestId } = intent.command;
     const letter = { at: new Date(now()).toISOString(), reason, type: intent.type, command: plain(intent) };
@@ -252,7 +252,7 @@ export class Outbox {
     }
   }
 
-  #takeOver(onLeftover: (intent: Intent) => void): void {
+  #takeOver(onLeftover: (intent: Item) => void): void {
     const { files } = this.#options;
     if (!this.#file || this.#retryTimer) return;
     try {
@@ -278,7 +278,7 @@ export class Outbox {
   }
 
   /** Moves the intents of an orphaned file to ours. */
-  #claim(name: string): readonly Intent[] {
+  #claim(name: string): readonly Item[] {
     const { files, now, tell } = this.#options;
     let claimed: string | undefined;
     try {
@@ -286,7 +286,7 @@ export class Outbox {
       files.touch(name, now());
       claimed = files.claim(name);
       if (claimed === undefined) return [];
-      const { intents, damaged } = readLines(files.read(claimed));
+      const { intents, damaged } = readLines<Item>(files.read(claimed));
       for (const intent of intents) this.append(intent);
       if (damaged > 0) tell({ type: 'outbox_damaged', file: files.setAside(claimed), lines: damaged });
       else this.#replaced.push(claimed);

@@ -299,6 +299,10 @@ export class ReliableStore implements LedgerStore {
     await this.#store.announceGateway?.(gateway, leaseMs);
   }
 
+  async claim(name: string, leaseMs: number): Promise<number | undefined> {
+    return this.#listener.call(async () => this.#store.claim?.(name, leaseMs));
+  }
+
   async liveGateways(): Promise<ReadonlyMap<string, number>> {
     return (await this.#store.liveGateways?.()) ?? new Map();
   }

@@ -45,6 +45,7 @@ const ROUTES: Readonly<Record<EndpointName, string>> = {
   model: '/models/{id}',
   credits: '/credits',
   generation: '/generation',
+  metered: '/{metered}',
 };
 
 const METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];

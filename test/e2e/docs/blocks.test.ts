@@ -57,6 +57,7 @@ export * from 'chat-completions-router';
 export declare const router: ChatCompletionsRouter;
 export declare const app: Express;
 export declare const models: Parameters<typeof createChatCompletionsRouter>[0]["models"];
+export declare const session: string;
 export declare const apiKey: string, groqKey: string, key1: string, key2: string, keyId: string;
 `;
 const CONTEXT_NAMES = [

@@ -74,6 +74,7 @@ const SUBPATHS = {
     'truncated',
   ],
   undici: ['undiciTransport'],
+  webhooks: ['createWebhooks'],
 };
 
 describe('the packed package', () => {

@@ -27,7 +27,11 @@ interface Checkout {
 }
 interface LowBalance {
   readonly router: ChatCompletionsRouter;
-  readonly notices: EventEmitter<{ low: [string, number] }>;
+  readonly notices: EventEmitter<{ low: [string, string] }>;
+}
+interface AutoTopUp {
+  readonly router: ChatCompletionsRouter;
+  readonly charges: readonly object[];
 }
 interface Statements {
   statement(
@@ -54,6 +58,7 @@ describe('docs/selling.md', () => {
   let plans: Plans;
   let checkout: Checkout;
   let low: LowBalance;
+  let topUp: AutoTopUp;
   let statements: Statements;
   let shopServer: Server;
   let shopURL: string;
@@ -65,12 +70,13 @@ describe('docs/selling.md', () => {
     process.env['STRIPE_API'] = stripe.url;
     process.env['STRIPE_SECRET_KEY'] = 'sk_test';
     process.env['STRIPE_WEBHOOK_SECRET'] = WEBHOOK_SECRET;
-    const names = ['shop.ts', 'plans.ts', 'checkout.ts', 'lowbalance.ts', 'statement.ts'];
+    const names = ['shop.ts', 'plans.ts', 'checkout.ts', 'lowbalance.ts', 'topup.ts', 'statement.ts'];
     const load = documentedModules('selling.md', names, provider.baseURL);
     shop = (await load('shop.ts')) as Shop;
     plans = (await load('plans.ts')) as Plans;
     checkout = (await load('checkout.ts')) as Checkout;
     low = (await load('lowbalance.ts')) as LowBalance;
+    topUp = (await load('topup.ts')) as AutoTopUp;
     statements = (await load('statement.ts')) as Statements;
     shopServer = checkout.app.listen(0, '127.0.0.1');
     await once(shopServer, 'listening');
@@ -80,6 +86,7 @@ describe('docs/selling.md', () => {
   afterAll(async () => {
     await shop.router.close();
     await low.router.close();
+    await topUp.router.close();
     for (const server of [shopServer, stripe.server]) server.close();
     await provider.close();
     for (const name of ['CREDITS_STORE', 'STRIPE_API', 'STRIPE_SECRET_KEY', 'STRIPE_WEBHOOK_SECRET'])
@@ -218,7 +225,7 @@ describe('docs/selling.md', () => {
     const { router, notices } = low;
     const { key } = await router.keys.create({ account: 'poor' });
     await router.credits.grant('poor', '5.0001', { id: 'a' });
-    const told: number[] = [];
+    const told: string[] = [];
     notices.on('low', (_account, left) => told.push(left));
     // $0.00075 each, at $0.15 and $0.60 per million.
     provider.answer(completion({ tokens: { prompt: 1000, completion: 1000 } }));
@@ -228,11 +235,22 @@ describe('docs/selling.md', () => {
     await spend(router, key);
     await router.credits.grant('poor', '10.00', { id: 'b' });
     await spend(router, key);
-    await router.credits.adjust('poor', '-10.00', { id: 'c', reason: 'test' });
     const second = once(notices, 'low');
-    await spend(router, key);
+    const hold = await router.holds.open({ account: 'poor', model: 'job', amount: '11.00' });
+    await hold.settle('11.00');
     await second;
-    expect(told).toEqual([4.999_35, expect.closeTo(4.9971)]);
+    expect(told).toEqual(['4.99935', expect.stringMatching(/^3\.99/)]);
+  });
+
+  it('tops an account up by itself, once', async () => {
+    const { router, charges } = topUp;
+    await router.credits.grant('steady', '6.00', { id: 'a' });
+    const hold = await router.holds.open({ account: 'steady', model: 'job', amount: '2.00' });
+    await hold.settle('2.00');
+    await expect.poll(() => router.credits.balance('steady')).toMatchObject({ balance: '24.00' });
+    expect(charges).toEqual([
+      { account: 'steady', cents: 2000, idempotencyKey: expect.stringMatching(/^steady-top-up-/) },
+    ]);
   });
 
   it('makes a statement whose sums are those of the ledger', async () => {

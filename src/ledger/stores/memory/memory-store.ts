@@ -105,6 +105,7 @@ export class MemoryStore implements LedgerStore {
   readonly #clockSteps: ClockSteps | undefined;
   #lastReading: ClockReading | undefined;
   readonly #accounts = new Map<string, MemoryAccount>();
+  readonly #claims = new Map<string, { readonly since: number; readonly until: number }>();
   /** Gateway -> end of its lease. */
   readonly #gateways = new Map<string, number>();
   /** SHA-256 of an API key -> its account and key id. */
@@ -327,6 +328,15 @@ export class MemoryStore implements LedgerStore {
   async announceGateway(gateway: string, leaseMs: number): Promise<void> {
     if (leaseMs > 0) this.#gateways.set(gateway, this.#now() + leaseMs);
     else this.#gateways.delete(gateway);
+  }
+
+  async claim(name: string, leaseMs: number): Promise<number | undefined> {
+    const now = this.#now();
+    const { since, until } = this.#claims.get(name) ?? { since: now, until: now };
+    if (leaseMs === 0) this.#claims.delete(name);
+    if (leaseMs === 0 || until > now) return undefined;
+    this.#claims.set(name, { since, until: now + leaseMs });
+    return since;
   }
 
   async liveGateways(): Promise<ReadonlyMap<string, number>> {

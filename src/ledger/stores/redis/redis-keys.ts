@@ -42,6 +42,11 @@ export class RedisKeys {
     return `${this.#prefix}deleted`;
   }
 
+  /** A hash of the claimed names. */
+  claims(): string {
+    return `${this.#prefix}claims`;
+  }
+
   /** A sorted set of gateways by the end of their leases. */
   gateways(): string {
     return `${this.#prefix}gateways`;

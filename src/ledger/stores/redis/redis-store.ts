@@ -73,6 +73,7 @@ import { balance } from './lua/balance.ts';
 import { ReplyReader } from './lua/define-script.ts';
 import { extend } from './lua/extend.ts';
 import { freeze } from './lua/freeze.ts';
+import { claim } from './lua/claim.ts';
 import { announceGateway, liveGateways } from './lua/gateways.ts';
 import { journal, settleDetails } from './lua/journal.ts';
 import { readRequest } from './lua/read-request.ts';
@@ -428,6 +429,11 @@ export class RedisStore implements LedgerStore {
   async announceGateway(gateway: string, leaseMs: number): Promise<void> {
     const args = [this.#runner.clock(), gateway, String(leaseMs)] as const;
     await this.#runner.run(announceGateway, [this.#keys.gateways()], [...args]);
+  }
+
+  claim(name: string, leaseMs: number): Promise<number | undefined> {
+    const args = [this.#runner.clock(), name, String(leaseMs)] as const;
+    return this.#runner.run(claim, [this.#keys.claims()], [...args]);
   }
 
   liveGateways(): Promise<ReadonlyMap<string, number>> {

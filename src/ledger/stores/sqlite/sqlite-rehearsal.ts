@@ -9,12 +9,13 @@ import type { SettledUsage } from '../../contract/ledger-store.ts';
 import { RequestIds } from '../../contract/request-ids.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, type SqliteAccount } from './sqlite-account.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
+import { claim } from './sqlite-claims.ts';
 import { followClock } from './sqlite-clock.ts';
 import { deletedAccounts } from './sqlite-deletion.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
 
 /** Not a valid account name, so no account can have it. */
-const ACCOUNT = '(rehearsal)';
+const ACCOUNT = '{rehearsal}';
 const TERMS = { amount: 5n, per: 'hour', rollover: 'once', priority: 50, change: 'prorate' } as const;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -61,6 +62,9 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
   command((rows) =>
     rotateKey(rows, { account, key: 'k1', hash: `${account} 2`, version: 2, overlapMs: HOUR_MS }, now, false),
   );
+
+  claim(sql, account, now, HOUR_MS);
+  claim(sql, account, now, 0);
 
   const standing = new ClockSteps(() => 0);
   followClock(accounts, standing, now);

@@ -165,6 +165,7 @@ const SETTLED_USAGE = columnsOf<SettledUsage>({
   cacheWriteTokens: optional(numberIn('cache_write_tokens')),
   webSearches: optional(numberIn('web_searches')),
   byok: optional(booleanIn('byok')),
+  units: optional(numberIn('units')),
 });
 
 export const LINE: Columns<JournalLine> = columnsOf<JournalLine>({

@@ -193,6 +193,7 @@ CREATE TABLE journal (
   finish_reason      TEXT,
   streamed           INTEGER,
   byok               INTEGER,
+  units              INTEGER,
   PRIMARY KEY (account, seq)
 ) STRICT, WITHOUT ROWID;
 
@@ -236,6 +237,13 @@ CREATE TABLE deleted_accounts (
   spent              INTEGER NOT NULL,
   expired            INTEGER NOT NULL,
   written_off        INTEGER NOT NULL
+) STRICT;
+
+-- Names of work that one process at a time may do.
+CREATE TABLE claims (
+  id                 TEXT    PRIMARY KEY,
+  since              INTEGER NOT NULL,
+  until              INTEGER NOT NULL
 ) STRICT;
 
 PRAGMA application_id = ${APPLICATION_ID};

@@ -87,6 +87,7 @@ import { verify } from '../../engine/witnesses.ts';
 import type { MakesAccount } from '../../contract/reply.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
+import { claim } from './sqlite-claims.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
 import { deletedAccounts } from './sqlite-deletion.ts';
 import { followClock } from './sqlite-clock.ts';
@@ -408,6 +409,10 @@ export class SqliteStore implements LedgerStore {
 
   async announceGateway(gateway: string, leaseMs: number): Promise<void> {
     await this.#session.write('write', ({ sql }) => announceGateway(sql, gateway, this.#now(), leaseMs));
+  }
+
+  async claim(name: string, leaseMs: number): Promise<number | undefined> {
+    return this.#session.write('write', ({ sql }) => claim(sql, name, this.#now(), leaseMs));
   }
 
   async liveGateways(): Promise<ReadonlyMap<string, number>> {

@@ -24,7 +24,7 @@ export function settleDetails(model: string, usage: SettledUsage): string {
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ending } =
     usage;
   const { provider, upstreamModel, firstByteMs, durationMs, finishReason, streamed } = usage;
-  const { cacheWriteTokens, webSearches, byok } = usage;
+  const { cacheWriteTokens, webSearches, byok, units } = usage;
   const counts = [promptTokens, cachedTokens, completionTokens, reasoningTokens];
   const answer = [
     provider,
@@ -36,6 +36,7 @@ export function settleDetails(model: string, usage: SettledUsage): string {
     cacheWriteTokens,
     webSearches,
     flag(byok),
+    units,
   ];
   const details = [model, ...counts, source, cost?.toString(), price, ending, ...answer];
   return JSON.stringify(details.map((each) => each ?? null));
@@ -94,6 +95,8 @@ type Details = [
   cacheWriteTokens: number | null,
   webSearches: number | null,
   byok: 0 | 1 | null,
+  /** Missing in lines of earlier releases. */
+  units?: number | null,
 ];
 
 function parseDetails(
@@ -113,7 +116,7 @@ function parseDetails(
   const [model, promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ...last] =
     details;
   const [ending, provider, upstreamModel, firstByteMs, durationMs, finishReason, ...flags] = last;
-  const [streamed, cacheWriteTokens, webSearches, byok] = flags;
+  const [streamed, cacheWriteTokens, webSearches, byok, units = null] = flags;
   return {
     model,
     usage: {
@@ -134,6 +137,7 @@ function parseDetails(
       ...(cacheWriteTokens !== null && { cacheWriteTokens }),
       ...(webSearches !== null && { webSearches }),
       ...(byok !== null && { byok: byok === 1 }),
+      ...(units !== null && { units }),
     },
   };
 }

@@ -39,12 +39,14 @@ export const settle: LuaScript<
 -- ARGV[13] admitted    1 if a request that is unknown, and was not deleted, was lost in a rollback
 -- ARGV[14] end user    encoded, used if the request is unknown, or empty
 -- ARGV[15] and on      witnesses
--- returns {code, now, seq, ...}: {charged, written off, available} for ok, {charged, 1 if in part} for duplicate
+-- returns {code, now, seq, ...}: {charged, written off, available, held,
+--         available and held before} for ok, {charged, 1 if in part} for duplicate
 ${ENDS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
 if not load_totals() then return reply(now, 'no_account') end
 local request = load_request(id)
 local amount = tonumber(ARGV[3])
+local unspent_before = plus(totals.h, totals.av)
 local is_deleted = not request and amount == 0 and may_be_deleted_free(id)
 if not request and ARGV[13] == '1' and not is_deleted and request_time(id) > totals.lw then rolled_back = true end
 local in_parts = check_witnesses(15) or ARGV[12] == '1'
@@ -52,7 +54,8 @@ if request and request.state == 'S' then
   if not in_parts or not charge_more(request, amount, now) then
     return reply(now, 'duplicate', decimal(request.amount), is_charged_in_part(request, amount) and '1' or '0')
   end
-  return reply(now, 'ok', decimal(request.amount), '0', decimal(totals.av))
+  return reply(now, 'ok', decimal(request.amount), '0', decimal(totals.av), decimal(totals.h),
+    decimal(unspent_before))
 end
 if request and request.state == 'V' then return reply(now, 'voided') end
 if is_deleted then return reply(now, 'duplicate', '0', '0') end
@@ -104,20 +107,20 @@ write_line(now, kind, id, moved, {
   rest = ARGV[7],
 })
 update_credits(now)
-return reply(now, 'ok', decimal(charged), decimal(written_off), decimal(totals.av))
+return reply(now, 'ok', decimal(charged), decimal(written_off), decimal(totals.av), decimal(totals.h),
+  decimal(unspent_before))
 `,
   (reply) => {
     const code = reply.text();
     const meta = reply.meta();
     switch (code) {
-      case 'ok':
-        return {
-          code,
-          charged: reply.amount(),
-          writtenOff: reply.amount(),
-          available: reply.amount(),
-          ...meta,
-        };
+      case 'ok': {
+        const charged = reply.amount();
+        const writtenOff = reply.amount();
+        const available = reply.amount();
+        const unspent = available + reply.amount();
+        return { code, charged, writtenOff, available, unspent, unspentBefore: reply.amount(), ...meta };
+      }
       case 'duplicate':
         return { code, charged: reply.amount(), ...(reply.text() === '1' && { isPart: true }), ...meta };
       case 'voided':

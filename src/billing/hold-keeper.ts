@@ -1,0 +1,161 @@
+import { type Answer, answerOf, isLater } from '../async/answer.ts';
+import { SlotList } from '../async/slot-list.ts';
+import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
+import {
+  type Admit,
+  type AdmitResult,
+  type LedgerStore,
+  type SettleResult,
+  StoreUnavailableError,
+} from '../ledger/contract/ledger-store.ts';
+import type { LedgerEvent } from '../ledger/contract/events.ts';
+import type { CreateKey } from '../ledger/contract/key-records.ts';
+import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
+import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
+import { asError } from '../platform/as-error.ts';
+import { LeaseRenewal } from './lease-renewal.ts';
+import type { ThresholdWatch } from './threshold-watch.ts';
+
+/** How long an admit may take before the client gets a retryable error. */
+const ADMIT_DEADLINE_MS = 5_000;
+
+export interface HoldKeeperOptions {
+  /** Repeats a settle or void until it is answered, and voids what an admit without an answer may have held: a ReliableStore. */
+  readonly store: LedgerStore;
+  /** Learns from every admit. @default clockOf(store) */
+  readonly clock?: StoreClock;
+  /** How long a hold lives without a renewal of its lease. @default 120000 */
+  readonly leaseMs?: number;
+  /** How often a lease is renewed. @default 30000 */
+  readonly renewMs?: number;
+  readonly onError: (error: Error, requestId?: string) => void;
+  readonly tell: (event: LedgerEvent) => void;
+  /** @default none */
+  readonly thresholds?: ThresholdWatch | undefined;
+}
+
+/** The members of an admit that are the same for every hold, in its terms. */
+export type AdmitTerms = Omit<Admit, 'leaseMs' | 'notAfter'>;
+
+interface Posting {
+  readonly requestId: string;
+  readonly done: Promise<void>;
+}
+
+/** What all kinds of holds share: they are admitted in time, their leases are renewed, and what is posted is awaited. */
+export class HoldKeeper {
+  readonly store: LedgerStore;
+  readonly leaseMs: number;
+  readonly renewal: LeaseRenewal;
+  readonly onError: (error: Error, requestId?: string) => void;
+  readonly tell: (event: LedgerEvent) => void;
+  readonly #clock: StoreClock;
+  readonly #thresholds: ThresholdWatch | undefined;
+  readonly #posting = new SlotList<Posting>();
+
+  constructor({
+    store,
+    clock,
+    leaseMs = 120_000,
+    renewMs = 30_000,
+    onError,
+    tell,
+    thresholds,
+  }: HoldKeeperOptions) {
+    this.store = store;
+    this.leaseMs = leaseMs;
+    this.onError = onError;
+    this.tell = tell;
+    this.#clock = clock ?? clockOf(store);
+    this.#thresholds = thresholds;
+    this.renewal = new LeaseRenewal(renewMs);
+  }
+
+  /**
+   * Asks for a hold, in one round trip.
+   *
+   * @param unrecordedKey - the key to record if there is none: a session's
+   * @throws {CreditStoreUnavailableError} if the store did not answer; the store voids what it may have held
+   */
+  admit(terms: AdmitTerms, unrecordedKey?: CreateKey): Answer<AdmitResult> {
+    const result = answerOf(() => this.#ask(terms));
+    const isFinal = !isLater(result) && result.code !== 'stale' && result.code !== 'no_key';
+    return isFinal ? this.#answered(terms, result) : this.#admitLater(terms, result, unrecordedKey);
+  }
+
+  async #admitLater(
+    terms: AdmitTerms,
+    first: Answer<AdmitResult>,
+    unrecordedKey: CreateKey | undefined,
+  ): Promise<AdmitResult> {
+    try {
+      const result = this.#answered(terms, await first);
+      if (result.code === 'no_key' && unrecordedKey) await this.store.createKey(unrecordedKey);
+      // The clock here or there was set: its client still waits.
+      else if (result.code !== 'stale') return result;
+      return this.#answered(terms, await this.#ask(terms));
+    } catch (error) {
+      throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
+    }
+  }
+
+  #answered({ account }: AdmitTerms, result: AdmitResult): AdmitResult {
+    this.#clock.sync(result.now);
+    if (result.code === 'no_funds') this.#thresholds?.refused(account, result);
+    return result;
+  }
+
+  #ask(terms: AdmitTerms): Answer<AdmitResult> {
+    return this.store.admit({
+      ...terms,
+      leaseMs: this.leaseMs,
+      notAfter: this.#clock.now() + ADMIT_DEADLINE_MS,
+    });
+  }
+
+  /** Waits, with `posted` and `drain`, for what is posted of a request that has ended, and reports why it failed. */
+  track(requestId: string, posted: Promise<unknown>): void {
+    const done = posted.then(
+      () => {},
+      (error: unknown) => {
+        // A store gives up only what waits when it is closed; who closes it tells how much that is.
+        if (!(error instanceof StoreUnavailableError)) this.onError(asError(error), requestId);
+      },
+    );
+    const place = this.#posting.add({ requestId, done });
+    void done.finally(() => {
+      this.#posting.delete(place);
+    });
+  }
+
+  /** Resolves when nothing is left to be posted of a request that has ended. */
+  async posted(requestId: string): Promise<void> {
+    const posting = this.#posting.values().find((one) => one.requestId === requestId);
+    await posting?.done;
+  }
+
+  /** A charge was posted: reports what it exceeded of its hold and of the balance, and the thresholds that it crossed. */
+  charged(account: string, requestId: string, held: NanoDollars, result: SettleResult): void {
+    if (result.code !== 'ok') return;
+    const { charged, writtenOff } = result;
+    if (charged > held) {
+      const amounts = { held: formatUsd(held), charged: formatUsd(charged) };
+      this.tell({ type: 'overrun', account, requestId, ...amounts });
+    }
+    if (writtenOff > 0n) {
+      this.tell({ type: 'write_off', account, requestId, amount: formatUsd(writtenOff) });
+    }
+    this.#thresholds?.charged(account, requestId, result);
+  }
+
+  /** Charges that the store has not answered. */
+  get waiting(): number {
+    return this.#posting.size;
+  }
+
+  /** Resolves when everything that was to be posted is posted. No lease is renewed any more. */
+  async drain(): Promise<void> {
+    this.renewal.stop();
+    while (this.#posting.size > 0) await Promise.all(this.#posting.values().map(({ done }) => done));
+  }
+}

@@ -1,0 +1,85 @@
+import { setTimeout } from 'node:timers/promises';
+
+import { nextTurn } from '../async/slices.ts';
+import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
+import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
+import type { Thresholds } from '../options/resolve-thresholds.ts';
+
+export interface TopUpsOptions {
+  readonly store: LedgerStore;
+  readonly topUp: NonNullable<Thresholds['topUp']>;
+  readonly onError: (error: Error) => void;
+}
+
+/** How soon this process asks again for an account that it could not top up. */
+const PAUSE_MS = 1000;
+
+/** Calls the host to top an account up: once at a time per account, over all processes that share the store. */
+export class TopUps {
+  readonly #options: TopUpsOptions;
+  /** The accounts that this process asks for, or has just asked for. */
+  readonly #asking = new Map<string, Promise<void>>();
+  /** Of these, those that a charge has asked for since. */
+  readonly #wanted = new Set<string>();
+  readonly #closing = new AbortController();
+
+  constructor(options: TopUpsOptions) {
+    this.#options = options;
+  }
+
+  /** @param unspent - what the account has, or less */
+  consider(account: string, unspent: NanoDollars): void {
+    if (unspent > this.#options.topUp.below || this.#closing.signal.aborted) return;
+    this.#wanted.add(account);
+    if (!this.#asking.has(account)) this.#asking.set(account, this.#ask(account));
+  }
+
+  /** Resolves when the calls that are running have ended; no other begins. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all(this.#asking.values());
+  }
+
+  /** Asks for as long as charges want it, with pauses: an unavailable store, or a call that fails, is not asked by each. */
+  async #ask(account: string): Promise<void> {
+    const { signal } = this.#closing;
+    await nextTurn();
+    while (this.#wanted.delete(account)) {
+      if (await this.#topUp(account)) continue;
+      await setTimeout(PAUSE_MS, undefined, { ref: false, signal }).catch(() => {});
+      if (signal.aborted) break;
+    }
+    this.#asking.delete(account);
+  }
+
+  /** Whether the account needs nothing now. */
+  async #topUp(account: string): Promise<boolean> {
+    const { store, topUp, onError } = this.#options;
+    const claim = `top-up ${account}`;
+    try {
+      const beganAt = performance.now();
+      const since = await store.claim?.(claim, topUp.retryMs);
+      if (since === undefined) return false;
+      const needed = await this.#needed(account);
+      if (needed !== undefined) {
+        await topUp.run({ account, id: `top-up-${since.toString(36)}`, unspent: formatUsd(needed) });
+        if ((await this.#needed(account)) !== undefined) return false;
+      }
+      // Later, another process may have the claim.
+      if (performance.now() - beganAt < topUp.retryMs) await store.claim?.(claim, 0);
+      return true;
+    } catch (error) {
+      const reason = error instanceof StoreUnavailableError ? 'the store is unavailable' : 'it failed';
+      onError(new Error(`The top-up of account ${account} is repeated later: ${reason}`, { cause: error }));
+      return false;
+    }
+  }
+
+  /** What the account has, if that is too little; undefined for one that needs nothing, or is frozen. */
+  async #needed(account: string): Promise<NanoDollars | undefined> {
+    const balance = await this.#options.store.balance(account);
+    if (!balance || balance.frozen) return undefined;
+    const unspent = balance.available + balance.held;
+    return unspent > this.#options.topUp.below ? undefined : unspent;
+  }
+}

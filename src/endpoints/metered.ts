@@ -1,0 +1,306 @@
+import {
+  type Consumption,
+  type FixedHold,
+  type FixedHolds,
+  NOTHING_CONSUMED,
+} from '../billing/fixed-hold.ts';
+import { checkName, type HoldUsage, parseAmount, parseConsumption } from '../billing/holds.ts';
+import { refusalOf } from '../billing/refusal.ts';
+import { isAllowed } from '../catalog/model-selection.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
+import { AuthenticationError } from '../errors/key-errors.ts';
+import { ModelNotAllowedError } from '../errors/model-errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
+import { RouterClosingError } from '../errors/router-error.ts';
+import type { ClientConnection, Exchange } from '../http/exchange.ts';
+import { type BufferedBytes, readBytes, type SizeLimits } from '../http/read-body.ts';
+import { sendWebResponse, webRequest } from '../http/web-message.ts';
+import type { Authenticator } from '../keys/authenticator.ts';
+import type { Caller } from '../keys/caller.ts';
+import { hashIdempotencyKey, idempotencyKeyOf } from '../keys/idempotency-key.ts';
+import type { Ending, IdempotencyKey } from '../ledger/contract/ledger-store.ts';
+import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
+import type { ActiveRequest } from '../observability/active-request.ts';
+import { optionsObject } from '../platform/options-object.ts';
+import { showValue } from '../platform/show-value.ts';
+import type { RunningAttempts } from '../upstream/attempt.ts';
+import { rateLimitHeaders } from './admit-request.ts';
+
+/** Answers a request of an authenticated caller, whose credits are held meanwhile. */
+export type MeteredHandler = (request: Request, call: MeteredCall) => Response | Promise<Response>;
+
+/** Whose request it is. */
+export interface MeteredCaller {
+  readonly account: string;
+  /** The key's id, or your app's label for it. */
+  readonly key: string;
+}
+
+/** What a metered handler is given besides the request. */
+export interface MeteredCall {
+  /** `x-request-id` of the response, and the id in the journal. */
+  readonly requestId: string;
+  readonly caller: MeteredCaller;
+  readonly model: string;
+  /** What is held, in USD. */
+  readonly held: string;
+  /**
+   * Sets what the call costs in USD, in place of the whole price; the last time counts. Posted when the response is over,
+   * also if the handler throws afterwards.
+   *
+   * @throws {TypeError} naming the invalid argument
+   */
+  readonly charge: (amount: string, consumed?: HoldUsage) => void;
+  /** Aborted when the client disconnects. What it had charged until then, or the whole price of a 2xx, is charged. */
+  readonly clientLeft: AbortSignal;
+}
+
+/** Of a route of your own. Each function gets a request of its own, whose body it may read. */
+export interface MeterOptions {
+  /**
+   * What is sold, as keys allow it and as it stands in usage. Throw a ModelNotFoundError for what is not sold; undefined is
+   * a 400, as is a body that is not JSON if you parse it.
+   */
+  readonly model: string | ((request: Request) => string | undefined | Promise<string | undefined>);
+  /** The most that a call can cost, in USD: held before the handler is called. */
+  readonly price: string | ((request: Request, caller: MeteredCaller) => string | Promise<string>);
+  /** Tokens that count against the key's limit per minute. @default 0 */
+  readonly tokens?: (request: Request) => number | Promise<number>;
+  /** Who delivers it, as it stands in the journal. @default 'host' */
+  readonly provider?: string;
+  /** @default ['POST'] */
+  readonly methods?: readonly string[];
+}
+
+/** A route of the host's own, behind the router's keys and credits. */
+export interface MeteredEndpoint {
+  readonly name: 'metered';
+  readonly handler: MeteredHandler;
+  readonly options: MeterOptions;
+  readonly methods: readonly string[];
+}
+
+const MEMBERS: Record<keyof MeterOptions, true> = {
+  model: true,
+  price: true,
+  tokens: true,
+  provider: true,
+  methods: true,
+};
+
+/** @throws {TypeError} naming the invalid option */
+export function meteredEndpoint(handler: MeteredHandler, options: MeterOptions): MeteredEndpoint {
+  if (typeof handler !== 'function')
+    throw new TypeError(`handler must be a function, got ${showValue(handler)}`);
+  optionsObject(options);
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(MEMBERS, name));
+  if (unknown !== undefined) {
+    throw new TypeError(
+      `meter has no option ${JSON.stringify(unknown)}; it takes ${Object.keys(MEMBERS).join(', ')}`,
+    );
+  }
+  const { model, price, tokens, provider, methods = ['POST'] } = options;
+  if (typeof model !== 'function') checkName('model', model);
+  if (typeof price !== 'function') parseAmount(price, 'price');
+  if (provider !== undefined) checkName('provider', provider);
+  if (tokens !== undefined && typeof tokens !== 'function') {
+    throw new TypeError(`tokens must be a function, got ${showValue(tokens)}`);
+  }
+  if (!Array.isArray(methods) || methods.some((method) => !/^[A-Z]+$/.test(method))) {
+    throw new TypeError(`methods must be a list of methods, as ["POST"], got ${showValue(methods)}`);
+  }
+  return { name: 'metered', handler, options, methods: [...methods, 'OPTIONS'] };
+}
+
+export interface MeteredServices {
+  readonly authenticator: Pick<Authenticator, 'refresh' | 'invalidate'>;
+  readonly holds: FixedHolds;
+  readonly catalog: Catalog;
+  readonly settings: SizeLimits;
+  readonly buffered: BufferedBytes;
+  readonly running: RunningAttempts;
+  readonly closing: () => boolean;
+}
+
+/** A request of a metered route, read and priced. */
+interface PricedCall {
+  readonly model: string;
+  readonly price: NanoDollars;
+  readonly tokens: number;
+  readonly idempotencyKey: IdempotencyKey | undefined;
+}
+
+/** Attempts before giving up on a key that changes while its request is being admitted. */
+const MAX_KEY_CHANGES = 5;
+
+/**
+ * A request to a metered route: read, price, hold, call the handler, send its response, settle.
+ *
+ * Charged is what the handler reports, else the whole price of a 2xx response; nothing if it throws before.
+ * @throws {RouterError} to send to the client
+ */
+export async function serveMetered(
+  exchange: Exchange,
+  client: ClientConnection,
+  caller: Caller,
+  endpoint: MeteredEndpoint,
+  services: MeteredServices,
+  active: ActiveRequest,
+): Promise<void> {
+  active.account = caller.account;
+  active.key = caller.key;
+  const closed = new AbortController();
+  const buffer = services.buffered.reserveFor(caller.account, caller.key);
+  let body: Buffer;
+  let hold: FixedHold;
+  try {
+    body = await readBytes(exchange, services.settings, buffer);
+    const request = (): Request => webRequest(exchange, body, closed.signal);
+    const call = await priceCall(endpoint, caller, exchange, body, request);
+    active.model = call.model;
+    active.trace?.modelResolved({ id: call.model, wildcard: undefined }, false);
+    client.throwIfDisconnected();
+    if (services.closing()) throw new RouterClosingError();
+    hold = await admit(call, caller, exchange, endpoint, services);
+  } finally {
+    buffer.release();
+  }
+  active.trace?.admitted([]);
+  const running = services.running.add(closed);
+  const progress = new MeteredProgress(hold, client);
+  try {
+    const answer: unknown = await endpoint.handler(webRequest(exchange, body, closed.signal), progress.call);
+    if (!(answer instanceof Response)) {
+      throw new TypeError(`The metered handler must return a Response, got ${typeof answer}`);
+    }
+    progress.answered(answer.ok);
+    await sendWebResponse(exchange, answer, progress.clientLeft);
+    progress.sent();
+  } finally {
+    services.running.delete(running);
+    active.trace?.ended({ ending: progress.ending }, 0, undefined);
+    progress.settle();
+  }
+}
+
+async function priceCall(
+  { options: { model, price, tokens } }: MeteredEndpoint,
+  { account, key }: Caller,
+  exchange: Exchange,
+  body: Buffer,
+  request: () => Request,
+): Promise<PricedCall> {
+  const givenKey = idempotencyKeyOf(exchange.headers);
+  try {
+    const name = typeof model === 'function' ? await model(request()) : model;
+    if (name === undefined) {
+      throw new InvalidRequestError('missing_required_parameter', 'The request names no model.', 'model');
+    }
+    checkName('model', name);
+    const amount = typeof price === 'function' ? await price(request(), { account, key }) : price;
+    return {
+      model: name,
+      price: parseAmount(amount, 'price'),
+      tokens: tokens ? await tokens(request()) : 0,
+      idempotencyKey: givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, body),
+    };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new InvalidRequestError('invalid_json', `The request body is not valid JSON: ${error.message}`);
+  }
+}
+
+/** @throws {RouterError} with the reason; nothing is held then */
+async function admit(
+  { model, price, tokens, idempotencyKey }: PricedCall,
+  first: Caller,
+  exchange: Exchange,
+  { options: { provider = 'host' } }: MeteredEndpoint,
+  { authenticator, holds, catalog }: MeteredServices,
+): Promise<FixedHold> {
+  let caller = first;
+  if (!mayUse(caller, model, catalog) && !caller.externalKey) {
+    // Another process may have allowed the model since its key was looked up.
+    caller = await authenticator.refresh(exchange.headers, caller);
+  }
+  for (let changes = 0; changes < MAX_KEY_CHANGES; changes++) {
+    if (caller.models && !mayUse(caller, model, catalog)) {
+      throw new ModelNotAllowedError(model, caller.models.patterns);
+    }
+    const terms = { requestId: exchange.id, caller, model, provider, tokens, idempotencyKey };
+    const { result, hold } = await holds.open(terms, price);
+    if (result.rates) exchange.rateLimitHeaders = rateLimitHeaders(result.rates);
+    if (hold) return hold;
+    if (result.code !== 'changed') {
+      const refusal = refusalOf(result, { required: price, affordableTokens: () => 0 });
+      // The key cache must not serve a key that the ledger rejected.
+      if (refusal instanceof AuthenticationError) authenticator.invalidate(caller.account, caller.key);
+      throw refusal;
+    }
+    caller = await authenticator.refresh(exchange.headers, caller);
+  }
+  throw new CreditStoreUnavailableError();
+}
+
+function mayUse({ models }: Caller, model: string, catalog: Catalog): boolean {
+  return models === undefined || isAllowed(models, model, catalog);
+}
+
+/** What becomes of a call, and of its hold. */
+class MeteredProgress {
+  readonly #hold: FixedHold;
+  readonly #left = new AbortController();
+  #reported: { readonly amount: NanoDollars; readonly consumed: Consumption } | undefined;
+  #isOk = false;
+  #isSent = false;
+
+  constructor(hold: FixedHold, client: ClientConnection) {
+    this.#hold = hold;
+    client.onDisconnect(() => {
+      this.#left.abort();
+    });
+  }
+
+  get call(): MeteredCall {
+    const { terms, amount: held } = this.#hold;
+    const { requestId, caller, model } = terms;
+    return {
+      requestId,
+      caller: { account: caller.account, key: caller.key },
+      model,
+      held: formatUsd(held),
+      charge: (amount, consumed) => {
+        this.#reported = { amount: parseAmount(amount, 'amount'), consumed: parseConsumption(consumed) };
+      },
+      clientLeft: this.#left.signal,
+    };
+  }
+
+  get clientLeft(): AbortSignal {
+    return this.#left.signal;
+  }
+
+  answered(isOk: boolean): void {
+    this.#isOk = isOk;
+  }
+
+  /** The response is over: the client has it, or has left. */
+  sent(): void {
+    this.#isSent = true;
+  }
+
+  get ending(): Ending {
+    if (this.#left.signal.aborted) return 'client_gone';
+    return this.#isOk && this.#isSent ? 'finished' : 'failed';
+  }
+
+  /** Posts the charge, off the client's path. */
+  settle(): void {
+    const { ending } = this;
+    const whole = { amount: this.#hold.amount, consumed: NOTHING_CONSUMED };
+    const charge = this.#reported ?? (this.#isOk && this.#isSent ? whole : undefined);
+    if (charge) void this.#hold.settle(charge.amount, { ...charge.consumed, ending });
+    else void this.#hold.void(ending);
+  }
+}

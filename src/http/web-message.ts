@@ -1,0 +1,79 @@
+import type { Exchange } from './exchange.ts';
+import { drained } from './respond.ts';
+
+/** Request headers that a handler doesn't get: the key is the router's, and the others belong to the connection. */
+const REMOVED_FROM_REQUEST = ['authorization', 'connection', 'keep-alive', 'transfer-encoding', 'upgrade'];
+/** Response headers that belong to the connection. */
+const REMOVED_FROM_RESPONSE = ['connection', 'keep-alive', 'transfer-encoding'];
+/** Of a response that `fetch` has decoded, these describe the bytes as they were. */
+const REMOVED_FROM_FETCHED = ['content-encoding', 'content-length'];
+const WITHOUT_BODY: readonly string[] = ['GET', 'HEAD'];
+
+/** An exchange's request, with its body, as a Web request; without its API key. */
+export function webRequest({ method, url, headers }: Exchange, body: Buffer, signal: AbortSignal): Request {
+  const given = new Headers();
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || REMOVED_FROM_REQUEST.includes(name) || name.startsWith(':')) continue;
+    for (const one of Array.isArray(value) ? value : [value]) given.append(name, one);
+  }
+  const hasBody = !WITHOUT_BODY.includes(method);
+  return new Request(absoluteUrl(url, headers.host), {
+    method,
+    headers: given,
+    signal,
+    ...(hasBody && { body: new Uint8Array(body) }),
+  });
+}
+
+/** Node's requests have a path only, and a client may send any `Host`. */
+function absoluteUrl(url: string, host = ''): string {
+  const base = URL.canParse(`http://${host}`) ? `http://${host}` : 'http://localhost';
+  return new URL(url.startsWith('/') ? `${base}${url}` : url, base).href;
+}
+
+/**
+ * Sends a Web response, as fast as the client reads it. Resolves when it was sent whole, or the client has left.
+ *
+ * @throws what the response's body fails with: the client's connection is then reset
+ */
+export async function sendWebResponse(
+  { id, response, method, corsHeaders, rateLimitHeaders }: Exchange,
+  answer: Response,
+  clientLeft: AbortSignal,
+): Promise<void> {
+  const headers = new Headers(answer.headers);
+  const removed =
+    answer.url === '' ? REMOVED_FROM_RESPONSE : [...REMOVED_FROM_RESPONSE, ...REMOVED_FROM_FETCHED];
+  for (const name of removed) headers.delete(name);
+  response.writeHead(answer.status, {
+    ...Object.fromEntries(headers),
+    'x-request-id': id,
+    ...corsHeaders,
+    ...rateLimitHeaders,
+  });
+  if (method === 'HEAD' || !answer.body) {
+    await answer.body?.cancel();
+    response.end();
+    return;
+  }
+  const reader = answer.body.getReader();
+  const leave = (): void => {
+    void reader.cancel().catch(() => {});
+  };
+  clientLeft.addEventListener('abort', leave);
+  try {
+    for (;;) {
+      // A reader that was cancelled is done.
+      const { done, value } = await reader.read();
+      if (clientLeft.aborted) return;
+      if (done) break;
+      if (!response.write(value)) await drained(response);
+    }
+    response.end();
+  } catch (error) {
+    response.destroy();
+    throw error;
+  } finally {
+    clientLeft.removeEventListener('abort', leave);
+  }
+}

@@ -1,0 +1,190 @@
+import { hash } from 'node:crypto';
+
+import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
+import { AuthenticationError, OriginNotAllowedError } from '../errors/key-errors.ts';
+import type { CreateKey } from '../ledger/contract/key-records.ts';
+import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
+import { parseUsd } from '../ledger/contract/money.ts';
+import { checkAccount, checkName } from '../ledger/engine/validate-commands.ts';
+import { ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
+import { optionError } from '../options/resolve-options.ts';
+import type { SessionOptions } from '../options/session-options.ts';
+import { optionsObject } from '../platform/options-object.ts';
+import type { Caller } from './caller.ts';
+import { MAX_SESSION_LENGTH, SESSION_PREFIX, type SessionClaims, SessionTokens } from './session-tokens.ts';
+
+/** Short-lived keys that a page may hold. */
+export interface Sessions {
+  /**
+   * Makes a session. Nothing is written or read: the ledger hears of it with its first request.
+   *
+   * @throws {TypeError} naming the invalid member, or that the router has no `sessions.secret`
+   */
+  create(options: CreateSession): CreatedSession;
+  /**
+   * Revokes a session: it can't spend any more, in any process. Idempotent; one that has expired needs nothing.
+   *
+   * @throws {AuthenticationError} if the session was not made here
+   */
+  revoke(session: string): Promise<void>;
+}
+
+export interface CreateSession {
+  /** Who pays. */
+  readonly account: string;
+  /** Whom it is for: its name among the account's keys, at most 200 characters. */
+  readonly user?: string;
+  /** Patterns of the models that it may use. @default all */
+  readonly models?: readonly string[];
+  /** The most that it can spend, in USD. */
+  readonly maxSpend: string;
+  /** How long it is valid, in ms: at most 86400000 (1 day). */
+  readonly ttlMs: number;
+  /** The origins of the pages that may use it: `['https://chat.example.com']`. */
+  readonly origins: readonly string[];
+}
+
+export interface CreatedSession {
+  /** The API key for the page: `ses-…`. */
+  readonly session: string;
+  /** Its id, as a key in usage and the journal. */
+  readonly id: string;
+  readonly expiresAt: Date;
+}
+
+const MEMBERS: Record<keyof CreateSession, true> = {
+  account: true,
+  user: true,
+  models: true,
+  maxSpend: true,
+  ttlMs: true,
+  origins: true,
+};
+const MAX_TTL_MS = 86_400_000;
+const MAX_ORIGINS = 10;
+
+/** @throws {TypeError} naming the invalid option, without showing a secret */
+export function resolveSessions(options: SessionOptions | undefined): SessionTokens | undefined {
+  if (options === undefined) return undefined;
+  const given: unknown = optionsObject(options).secret;
+  const [first, ...others] = (Array.isArray(given) ? given : [given]).map(keyOf);
+  if (!first) throw new TypeError('sessions.secret must be one or more secrets, got []');
+  return new SessionTokens([first, ...others]);
+}
+
+function keyOf(secret: unknown): Buffer {
+  if (typeof secret === 'string' && secret.length >= 32 && secret.length <= 512) return Buffer.from(secret);
+  const got = typeof secret === 'string' ? `${secret.length} characters` : typeof secret;
+  throw new TypeError(`sessions.secret must be a string of 32 to 512 characters, got ${got}`);
+}
+
+export function createSessions(
+  store: LedgerStore,
+  tokens: SessionTokens | undefined,
+  now: () => number,
+): Sessions {
+  return {
+    create: (options) => {
+      if (!tokens) throw new TypeError('sessions.create needs the option sessions.secret of the router');
+      const claims = parseSession(options, now());
+      const session = tokens.sign(claims);
+      if (session.length > MAX_SESSION_LENGTH) {
+        throw new TypeError(
+          `A session must be at most ${MAX_SESSION_LENGTH} characters, got ${session.length}: give it fewer models or origins`,
+        );
+      }
+      return { session, id: claims.id, expiresAt: new Date(claims.expiresAt) };
+    },
+    revoke: async (session) => {
+      if (!tokens) throw new TypeError('sessions.revoke needs the option sessions.secret of the router');
+      const claims = tokens.read(session);
+      if (now() >= claims.expiresAt) return;
+      try {
+        const { code } = await store.createKey(keyOfSession(claims, session));
+        if (code !== 'no_account') await store.revokeKey(claims.account, claims.id);
+      } catch (error) {
+        throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
+      }
+    },
+  };
+}
+
+/**
+ * The caller of a session.
+ *
+ * @throws {AuthenticationError} if it was not made here, or has expired
+ * @throws {OriginNotAllowedError} on a page of another origin
+ */
+export function callerOfSession(
+  session: string,
+  origin: string | undefined,
+  tokens: SessionTokens,
+  now: number,
+): Caller {
+  const claims = tokens.read(session);
+  if (now >= claims.expiresAt) throw new AuthenticationError('expired_api_key');
+  if (origin !== undefined && !claims.origins.includes(origin)) throw new OriginNotAllowedError();
+  const { account, id, models, user } = claims;
+  return {
+    account,
+    key: id,
+    externalKey: false,
+    session: keyOfSession(claims, session),
+    ...(user !== undefined && { endUser: user }),
+    ...(models && { models: new ModelPatterns(models) }),
+  };
+}
+
+/** The key that stands for a session in the ledger: recorded with its first request, or when it is revoked. */
+function keyOfSession(claims: SessionClaims, session: string): CreateKey {
+  const { account, id, user, maxSpend, expiresAt } = claims;
+  return {
+    account,
+    key: id,
+    hash: hash('sha256', session, 'hex'),
+    name: user ?? 'session',
+    limits: { budgets: [{ amount: parseUsd(maxSpend, 'maxSpend'), per: 'lifetime' }] },
+    expiresAt,
+    mustExist: true,
+  };
+}
+
+function parseSession(options: CreateSession, now: number): SessionClaims {
+  optionsObject(options);
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(MEMBERS, name));
+  if (unknown !== undefined) {
+    throw new TypeError(
+      `sessions.create has no option ${JSON.stringify(unknown)}; it takes ${Object.keys(MEMBERS).join(', ')}`,
+    );
+  }
+  const { account, user, models, maxSpend, ttlMs, origins } = options;
+  checkAccount(account);
+  if (user !== undefined) checkName(user);
+  if (parseUsd(maxSpend, 'maxSpend') <= 0n)
+    throw new TypeError(`maxSpend must be more than 0, got ${maxSpend}`);
+  if (!Number.isSafeInteger(ttlMs) || ttlMs < 1 || ttlMs > MAX_TTL_MS) {
+    throw optionError('ttlMs', `an integer from 1 to ${MAX_TTL_MS}`, ttlMs);
+  }
+  const isList = Array.isArray(origins) && origins.length > 0 && origins.length <= MAX_ORIGINS;
+  if (!isList || !origins.every(isOrigin)) {
+    throw optionError('origins', `1 to ${MAX_ORIGINS} origins, as ["https://chat.example.com"]`, origins);
+  }
+  return {
+    id: SessionTokens.newId(),
+    account,
+    ...(user !== undefined && { user }),
+    ...(models !== undefined && { models: parseModelPatterns(models, 'models').patterns }),
+    maxSpend,
+    expiresAt: now + ttlMs,
+    origins: [...origins],
+  };
+}
+
+function isOrigin(origin: unknown): boolean {
+  return typeof origin === 'string' && URL.canParse(origin) && new URL(origin).origin === origin;
+}
+
+/** Whether an API key has the form of a session. */
+export function isSession(apiKey: string): boolean {
+  return apiKey.startsWith(SESSION_PREFIX);
+}

@@ -1,0 +1,31 @@
+import { defineScript, type LuaScript } from './define-script.ts';
+
+/** Claims a name for a time, unless it is claimed; 0 ends its claim. */
+export const claim: LuaScript<[clock: string, name: string, leaseMs: string], number | undefined> =
+  defineScript(
+    /* lua */ `#!lua
+-- KEYS[1] hash         name -> "since until", of its claim, in ms
+-- ARGV[1] clock        ms, or empty for Redis's own
+-- ARGV[2] name
+-- ARGV[3] lease        ms; 0 ends the claim
+-- returns {when it was claimed first, or empty}
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+if ARGV[3] == '0' then
+  redis.call('HDEL', KEYS[1], ARGV[2])
+  return {''}
+end
+local since, last = string.match(redis.call('HGET', KEYS[1], ARGV[2]) or '', '^(%d+) (%d+)$')
+if last and tonumber(last) > now then return {''} end
+since = since or string.format('%d', now)
+redis.call('HSET', KEYS[1], ARGV[2], since .. string.format(' %d', now + tonumber(ARGV[3])))
+return {since}
+`,
+    (reply) => {
+      const since = reply.text();
+      return since === '' ? undefined : Number(since);
+    },
+  );

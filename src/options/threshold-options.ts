@@ -1,0 +1,42 @@
+/** When to tell the operator that an account's credits run low, or to top it up. */
+export interface ThresholdOptions {
+  /**
+   * Amounts in USD, `['5.00', '1.00']`: `onThreshold` and the ledger event `balance_below` report a charge after which an
+   * account has that much or less, and had more before. Held credits count as the account's. Once per crossing, by one of
+   * all processes.
+   *
+   * @default none
+   */
+  readonly balanceBelow?: readonly string[];
+  /** Tops accounts up by itself. @default none */
+  readonly topUp?: TopUpOptions;
+}
+
+export interface TopUpOptions {
+  /** In USD: an account with that much or less is topped up, after a charge or when a request is refused with a 402. */
+  readonly below: string;
+  /**
+   * Charges a saved card, for example, and grants credits. Called by one of all processes at a time for an account, not for
+   * a frozen one. What it throws goes to `onError`.
+   */
+  readonly run: (topUp: TopUp) => unknown;
+  /**
+   * How long after the beginning of a call the next may begin, in ms, if the account still has no more than `below`: it
+   * failed, its payment is on its way, or its process died.
+   *
+   * @default 600000 (10 minutes)
+   */
+  readonly retryMs?: number;
+}
+
+/** An account that needs credits. */
+export interface TopUp {
+  readonly account: string;
+  /**
+   * The same until a call has raised the balance above `below`, also in another process: an idempotency key for the payment
+   * and for the grant.
+   */
+  readonly id: string;
+  /** What the account has, in USD, with what is held. */
+  readonly unspent: string;
+}

@@ -1,0 +1,192 @@
+import { backoff } from '../async/backoff.ts';
+import { withTimeout } from '../async/timeout.ts';
+import type { OutboxFiles } from '../ledger/reliability/outbox-files.ts';
+import { Outbox } from '../ledger/reliability/outbox.ts';
+import { asError } from '../platform/as-error.ts';
+import { signedHeaders } from './signature.ts';
+
+export interface WebhookQueueOptions {
+  readonly url: URL;
+  readonly keys: readonly Buffer[];
+  readonly timeoutMs: number;
+  /** Where messages are kept until they are delivered; without it they are in memory alone. */
+  readonly files: OutboxFiles | undefined;
+  readonly onError: (error: Error) => void;
+}
+
+/** An event as it is sent. */
+export interface WebhookMessage {
+  /** The same each time that it is sent: receivers recognise a repetition by it. */
+  readonly id: string;
+  readonly account: string;
+  /** JSON. */
+  readonly body: string;
+  /** In ms since the epoch. */
+  readonly createdAt: number;
+}
+
+/** A message as the folder keeps it. */
+interface KeptMessage {
+  readonly type: 'webhook';
+  readonly command: Omit<WebhookMessage, 'id'> & { readonly requestId: string };
+}
+
+/** Messages that wait, at most; later ones are dropped until some are delivered. */
+const MAX_WAITING = 10_000;
+/** No event of this library is as long. */
+const MAX_BODY_BYTES = 65_536;
+const MAX_IN_FLIGHT = 4;
+/** Pauses after an endpoint has failed, doubled while it fails. */
+const FIRST_PAUSE_MS = 1000;
+const MAX_PAUSE_MS = 300_000;
+/** Then a message is given up. */
+const MAX_AGE_MS = 3 * 24 * 60 * 60 * 1000;
+
+/**
+ * Posts messages to a URL, in their order where the endpoint takes them.
+ *
+ * A message that fails goes to the end of the queue, and all wait for a pause that grows while the endpoint fails. A
+ * redirect is a failure: it could lead into the operator's own network. The folder is that of the ledger's outbox.
+ */
+export class WebhookQueue {
+  readonly #options: WebhookQueueOptions;
+  readonly #outbox: Outbox<KeptMessage> | undefined;
+  readonly #closing = new AbortController();
+  readonly #sending = new Set<Promise<void>>();
+  #queue: WebhookMessage[] = [];
+  #failures = 0;
+  #pause: NodeJS.Timeout | undefined;
+  #isOpen = false;
+  #isFull = false;
+
+  constructor(options: WebhookQueueOptions) {
+    this.#options = options;
+    const { files, onError } = options;
+    this.#outbox =
+      files &&
+      new Outbox<KeptMessage>({
+        files,
+        now: Date.now,
+        tell: (event) => {
+          onError(new Error(`The folder of the webhooks: ${JSON.stringify(event)}`));
+        },
+      });
+    // Messages of a process that is gone are sent without waiting for a new event.
+    setImmediate(() => {
+      this.#open();
+    }).unref();
+  }
+
+  get waiting(): number {
+    return this.#queue.length + this.#sending.size;
+  }
+
+  add(message: WebhookMessage): void {
+    if (this.#closing.signal.aborted) return;
+    this.#open();
+    if (Buffer.byteLength(message.body) > MAX_BODY_BYTES || this.waiting >= MAX_WAITING) {
+      if (!this.#isFull) {
+        this.#options.onError(new Error(`Webhooks are dropped: ${this.waiting} wait to be delivered`));
+      }
+      this.#isFull = true;
+      return;
+    }
+    this.#isFull = false;
+    this.#outbox?.append(kept(message));
+    this.#queue.push(message);
+    this.#pump();
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    clearTimeout(this.#pause);
+    await Promise.all(this.#sending);
+    await this.#outbox?.close();
+  }
+
+  #open(): void {
+    if (this.#isOpen || this.#closing.signal.aborted) return;
+    this.#isOpen = true;
+    this.#outbox?.open(({ command: { requestId: id, account, body, createdAt } }) => {
+      this.#queue.push({ id, account, body, createdAt });
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    // An endpoint that failed is asked with one message first.
+    const most = this.#failures > 0 ? 1 : MAX_IN_FLIGHT;
+    while (!this.#pause && this.#sending.size < most && !this.#closing.signal.aborted) {
+      const message = this.#queue.shift();
+      if (!message) return;
+      const sending = this.#deliver(message).finally(() => {
+        this.#sending.delete(sending);
+        this.#pump();
+      });
+      this.#sending.add(sending);
+    }
+  }
+
+  async #deliver(message: WebhookMessage): Promise<void> {
+    try {
+      await this.#post(message);
+      this.#failures = 0;
+      this.#outbox?.done(message.id);
+    } catch (error) {
+      if (this.#closing.signal.aborted) return;
+      if (Date.now() - message.createdAt > MAX_AGE_MS) this.#giveUp(message, asError(error));
+      else this.#queue.push(message);
+      this.#wait();
+    }
+  }
+
+  /** @throws {Error} that says why the endpoint has not taken it */
+  async #post({ id, body }: WebhookMessage): Promise<void> {
+    const { url, keys, timeoutMs } = this.#options;
+    const ended = new AbortController();
+    const abort = (): void => {
+      ended.abort();
+    };
+    this.#closing.signal.addEventListener('abort', abort);
+    try {
+      const headers = {
+        'content-type': 'application/json',
+        'user-agent': 'chat-completions-router',
+        ...signedHeaders(keys, { id, body, sentAt: Date.now() }),
+      };
+      const init = { method: 'POST', body, headers, redirect: 'manual', signal: ended.signal } as const;
+      const { status } = await withTimeout(answerOf(fetch(url, init)), timeoutMs, () => {
+        throw new Error(`no answer within ${timeoutMs} ms`);
+      });
+      if (status < 200 || status > 299) throw new Error(`status ${status}`);
+    } finally {
+      this.#closing.signal.removeEventListener('abort', abort);
+      abort();
+    }
+  }
+
+  #giveUp(message: WebhookMessage, reason: Error): void {
+    this.#outbox?.giveUp(kept(message), reason.message);
+    this.#options.onError(new Error(`Webhook ${message.id} is given up: ${reason.message}`));
+  }
+
+  #wait(): void {
+    const pauseMs = backoff(this.#failures, { firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS });
+    this.#failures = Math.min(this.#failures + 1, 30);
+    this.#pause ??= setTimeout(() => {
+      this.#pause = undefined;
+      this.#pump();
+    }, pauseMs).unref();
+  }
+}
+
+/** The head of a response; its body is not read. */
+async function answerOf(fetching: Promise<Response>): Promise<Response> {
+  const response = await fetching;
+  await response.body?.cancel();
+  return response;
+}
+
+function kept({ id, ...message }: WebhookMessage): KeptMessage {
+  return { type: 'webhook', command: { ...message, requestId: id } };
+}

@@ -1,0 +1,191 @@
+import { createHmac } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { createChatCompletionsRouter } from '../../../src/index.ts';
+import { createWebhooks, type WebhookOptions, type Webhooks } from '../../../src/webhooks.ts';
+
+const KEY = Buffer.alloc(32, 7);
+const SECRET = `whsec_${KEY.toString('base64')}`;
+const OPTIONS = {
+  store: 'memory:',
+  providers: { none: { baseURL: 'http://127.0.0.1:1/v1', apiKey: 'sk' } },
+  models: { none: { targets: ['none/none'], pricing: 'free' as const } },
+  thresholds: { balanceBelow: ['5.00'] },
+};
+
+interface Delivery {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+describe('webhooks', () => {
+  const arrivals = new EventEmitter<{ delivery: [Delivery] }>();
+  const received: Delivery[] = [];
+  const errors: Error[] = [];
+  const senders: Webhooks[] = [];
+  let server: Server;
+  let answer: (response: ServerResponse) => void;
+  let dir: string;
+
+  beforeEach(async () => {
+    answer = (response) => response.writeHead(204).end();
+    server = createServer((request, response) => {
+      void (async () => {
+        const chunks: Buffer[] = [];
+        for await (const chunk of request) chunks.push(chunk as Buffer);
+        const delivery = { headers: request.headers, body: Buffer.concat(chunks).toString() };
+        received.push(delivery);
+        answer(response);
+        arrivals.emit('delivery', delivery);
+      })();
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    dir = mkdtempSync(join(tmpdir(), 'ccr-webhooks-'));
+  });
+
+  afterEach(async () => {
+    for (const sender of senders.splice(0)) await sender.close();
+    server.closeAllConnections();
+    server.close();
+    rmSync(dir, { recursive: true });
+    received.length = 0;
+    errors.length = 0;
+  });
+
+  const url = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+
+  function open(options: Partial<WebhookOptions> = {}): Webhooks {
+    const sender = createWebhooks({
+      url: url(),
+      secret: SECRET,
+      events: ['balance_below'],
+      onError: (error) => errors.push(error),
+      ...options,
+    });
+    senders.push(sender);
+    return sender;
+  }
+
+  /** Makes an event as the router does. */
+  function cross(sender: Webhooks, account = 'acme'): void {
+    sender.hooks.onLedgerEvent?.({
+      type: 'balance_below',
+      account,
+      requestId: '0mh0000000000000000',
+      threshold: '5.00',
+      unspent: '4.00',
+      available: '4.00',
+    });
+  }
+
+  const idsReceived = () => received.map(({ headers }) => headers['webhook-id']);
+
+  it('send the chosen events of a router, signed', async () => {
+    const sender = open({
+      events: ['balance_below', 'settled'],
+      secret: [SECRET, `whsec_${'B'.repeat(32)}`],
+    });
+    const router = createChatCompletionsRouter({ ...OPTIONS, hooks: sender.hooks });
+    await router.credits.grant('acme', '6.00', { id: 'welcome' });
+    const hold = await router.holds.open({ account: 'acme', model: 'job', amount: '2.00' });
+    await hold.settle('3.00');
+    while (received.length < 2) await once(arrivals, 'delivery');
+    await router.close();
+    const bodies = received.map(({ body }) => JSON.parse(body) as { type: string; data: object });
+    expect(bodies.toSorted((one, other) => (one.type < other.type ? -1 : 1))).toMatchObject([
+      {
+        type: 'balance_below',
+        timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
+        data: { account: 'acme', threshold: '5.00', unspent: '3.00', requestId: hold.requestId },
+      },
+      { type: 'settled', data: { account: 'acme', charged: '3.00', available: '3.00' } },
+    ]);
+    for (const { headers, body } of received) {
+      const { 'webhook-id': id, 'webhook-timestamp': time, 'webhook-signature': signatures } = headers;
+      const expected = createHmac('sha256', KEY)
+        .update(`${String(id)}.${String(time)}.${body}`)
+        .digest('base64');
+      expect(String(signatures).split(' ')).toHaveLength(2);
+      expect(String(signatures).split(' ')[0]).toBe(`v1,${expected}`);
+      expect(headers['content-type']).toBe('application/json');
+    }
+  });
+
+  it('are sent again, with the same id, until the endpoint takes them', async () => {
+    const sender = open();
+    answer = (response) => response.writeHead(received.length < 3 ? 503 : 200).end('thanks');
+    cross(sender);
+    while (received.length < 3) await once(arrivals, 'delivery');
+    expect(new Set(idsReceived()).size).toBe(1);
+    await expect.poll(() => sender.waiting).toBe(0);
+  });
+
+  it('are kept in their folder, from which the next process sends them', async () => {
+    const sender = open({ dir });
+    answer = (response) => response.destroy();
+    const tried = once(arrivals, 'delivery');
+    cross(sender);
+    await tried;
+    await sender.close();
+    answer = (response) => response.writeHead(200).end();
+    const again = once(arrivals, 'delivery');
+    const next = open({ dir });
+    await again;
+    await expect.poll(() => next.waiting).toBe(0);
+    expect(new Set(idsReceived()).size).toBe(1);
+    await next.close();
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('hold up nothing while the endpoint does not answer', async () => {
+    answer = () => {};
+    const sender = open({ timeoutMs: 20 });
+    const router = createChatCompletionsRouter({ ...OPTIONS, hooks: sender.hooks });
+    await router.credits.grant('acme', '6.00', { id: 'welcome' });
+    const hold = await router.holds.open({ account: 'acme', model: 'job', amount: '2.00' });
+    const tried = once(arrivals, 'delivery');
+    expect(await hold.settle('2.00')).toMatchObject({ charged: '2.00' });
+    await tried;
+    // It is given up in time, and sent again.
+    await once(arrivals, 'delivery');
+    await router.close();
+    expect(sender.waiting).toBe(1);
+  });
+
+  it('are dropped beyond 10,000, which is said once', async () => {
+    answer = () => {};
+    const sender = open();
+    for (let n = 0; n < 10_005; n++) cross(sender);
+    expect(sender.waiting).toBe(10_000);
+    expect(errors.map(({ message }) => message)).toEqual([
+      'Webhooks are dropped: 10000 wait to be delivered',
+    ]);
+  });
+
+  it.each([
+    [{ url: 'http://example.com/' }, 'url must be an https URL without a password'],
+    [{ url: 'https://u:secret@example.com/' }, '//***@example.com'],
+    [{ url: 'ftp://example.com/' }, 'url must be'],
+    [
+      { secret: 'whsec_c2hvcnQ=' },
+      'secret must be whsec_ and base64 of 24 to 64 random bytes, got a string of',
+    ],
+    [{ secret: [] }, 'secret must be one or more secrets'],
+    [{ events: ['settle'] }, 'events must be of settled'],
+    [{ events: [] }, 'events must be one or more'],
+    [{ timeoutMs: 0 }, 'timeoutMs must be an integer from 1 to 600000, got 0'],
+    [{ dir: '' }, 'dir must be the path of a folder'],
+    [{ evnets: [] }, 'createWebhooks has no option "evnets"'],
+  ])('are refused by the name of what is wrong: %j', (wrong, message) => {
+    const make = () => open(wrong as Partial<WebhookOptions>);
+    expect(make).toThrow(message);
+    expect(make).not.toThrow('whsec_c2hvcnQ=');
+  });
+});
