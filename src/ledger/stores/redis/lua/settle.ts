@@ -46,7 +46,7 @@ local now, id = clock(ARGV[1]), ARGV[2]
 if not load_totals() then return reply(now, 'no_account') end
 local request = load_request(id)
 local amount = tonumber(ARGV[3])
-local unspent_before = plus(totals.av, totals.h)
+local unspent_before = plus(totals.h, totals.av)
 local is_deleted = not request and amount == 0 and may_be_deleted_free(id)
 if not request and ARGV[13] == '1' and not is_deleted and request_time(id) > totals.lw then rolled_back = true end
 local in_parts = check_witnesses(15) or ARGV[12] == '1'
