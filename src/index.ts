@@ -93,6 +93,8 @@ export {
 } from './ledger/operations/statement.ts';
 export type { BalanceBelow, LedgerEvent } from './ledger/contract/events.ts';
 export type { CreditsEntry } from './ledger/operations/journal-entries.ts';
+export type * from './ledger/contract/account-changes.ts';
+export type * from './ledger/contract/allowances.ts';
 export type * from './ledger/contract/key-records.ts';
 export type * from './ledger/contract/ledger-store.ts';
 export type { UsageCounts } from './ledger/contract/usage.ts';

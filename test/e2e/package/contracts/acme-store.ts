@@ -5,9 +5,15 @@ import {
   type AdjustResult,
   type Admit,
   type AdmitResult,
+  type Allow,
+  type AllowResult,
   type Balance,
   type CreateKey,
   type CreateKeyResult,
+  type DeleteAccountResult,
+  type DeletedAccount,
+  type EndAllowance,
+  type EndAllowanceResult,
   type Extend,
   type ExtendResult,
   type FoundKey,
@@ -18,9 +24,13 @@ import {
   type KeyStatus,
   type LedgerStore,
   MemoryStore,
+  type Refund,
+  type RefundResult,
   type RequestRecord,
   type RotateKey,
   type RotateKeyResult,
+  type SetFloor,
+  type SetFloorResult,
   type Settle,
   type SettleResult,
   type UpdateKey,
@@ -101,6 +111,30 @@ export class AcmeStore implements LedgerStore {
 
   freeze(account: string, frozen: boolean): Promise<boolean> {
     return this.#rows.freeze(account, frozen);
+  }
+
+  setFloor(command: SetFloor): Promise<SetFloorResult> {
+    return this.#rows.setFloor(command);
+  }
+
+  allow(command: Allow): Promise<AllowResult> {
+    return this.#rows.allow(command);
+  }
+
+  endAllowance(command: EndAllowance): Promise<EndAllowanceResult> {
+    return this.#rows.endAllowance(command);
+  }
+
+  refund(command: Refund): Promise<RefundResult> {
+    return this.#rows.refund(command);
+  }
+
+  deleteAccount(account: string): Promise<DeleteAccountResult> {
+    return this.#rows.deleteAccount(account);
+  }
+
+  deletedAccounts(): AsyncIterable<DeletedAccount> {
+    return this.#rows.deletedAccounts();
   }
 
   accounts(): AsyncIterable<string> {
