@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
 
-import type { ClientResponse, Exchange, RequestBody } from '../http/exchange.ts';
+import type { ClientResponse, Exchange, RequestBody, ResponseHeaders } from '../http/exchange.ts';
 
 /** The fetch handler, for Next.js, Hono, SvelteKit, Astro, Nitro and others. Needs no `this`. */
 export type WebHandler = (request: Request) => Promise<Response>;
@@ -115,9 +115,9 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
     if (this.#destroyed) body.destroy();
   }
 
-  writeHead(status: number, headers: Readonly<Record<string, string>>): void {
+  writeHead(status: number, headers: ResponseHeaders): void {
     // Providers may send any status, but a Web response has an upper bound.
-    this.#head = { status: status > 599 ? 502 : status, headers: new Headers(headers) };
+    this.#head = { status: status > 599 ? 502 : status, headers: webHeaders(headers) };
   }
 
   flushHeaders(): void {
@@ -232,4 +232,13 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
     this.#request.signal.removeEventListener('abort', this.#onAbort);
     queueMicrotask(() => this.emit('close'));
   }
+}
+
+function webHeaders(given: ResponseHeaders): Headers {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(given)) {
+    if (typeof value === 'string') headers.set(name, value);
+    else for (const line of value) headers.append(name, line);
+  }
+  return headers;
 }

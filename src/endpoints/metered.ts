@@ -15,7 +15,7 @@ import { InvalidRequestError } from '../errors/request-errors.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
 import type { ClientConnection, Exchange } from '../http/exchange.ts';
 import { type BufferedBytes, readBytes, type SizeLimits } from '../http/read-body.ts';
-import { sendWebResponse, webRequest } from '../http/web-message.ts';
+import { isResponse, sendWebResponse, webRequest } from '../http/web-message.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { Caller } from '../keys/caller.ts';
 import { hashIdempotencyKey, idempotencyKeyOf } from '../keys/idempotency-key.ts';
@@ -171,7 +171,7 @@ export async function serveMetered(
   const progress = new MeteredProgress(hold, client);
   try {
     const answer: unknown = await endpoint.handler(webRequest(exchange, body, closed.signal), progress.call);
-    if (!(answer instanceof Response)) {
+    if (!isResponse(answer)) {
       throw new TypeError(`The metered handler must return a Response, got ${typeof answer}`);
     }
     progress.answered(answer.ok);

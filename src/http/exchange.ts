@@ -27,6 +27,9 @@ export type RequestBody =
   /** Already read and not kept; `remedy` tells the app's author how to keep it. */
   | { readonly kind: 'lost'; readonly remedy: string };
 
+/** Header values by lower-case name; a list is sent as lines of its own. */
+export type ResponseHeaders = Readonly<Record<string, string | string[]>>;
+
 /** The part of Node's `ServerResponse` that the router uses; the fetch handler has its own implementation. */
 export interface ClientResponse {
   readonly headersSent: boolean;
@@ -36,7 +39,7 @@ export interface ClientResponse {
   readonly writableEnded: boolean;
   /** The connection, or its equivalent, is closed. */
   readonly destroyed: boolean;
-  writeHead(status: number, headers: Readonly<Record<string, string>>): unknown;
+  writeHead(status: number, headers: ResponseHeaders): unknown;
   flushHeaders(): void;
   /** Returns false if the client reads more slowly than the router writes: stop until `drain`. */
   write(chunk: Uint8Array): boolean;

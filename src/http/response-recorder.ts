@@ -1,4 +1,4 @@
-import type { ClientResponse } from './exchange.ts';
+import type { ClientResponse, ResponseHeaders } from './exchange.ts';
 
 /** A response that also passes each byte of its body to a recorder. */
 export class ResponseRecorder implements ClientResponse {
@@ -26,7 +26,7 @@ export class ResponseRecorder implements ClientResponse {
     return this.#response.destroyed;
   }
 
-  writeHead(status: number, headers: Readonly<Record<string, string>>): void {
+  writeHead(status: number, headers: ResponseHeaders): void {
     this.#response.writeHead(status, headers);
   }
 

@@ -31,6 +31,11 @@ function absoluteUrl(url: string, host = ''): string {
   return new URL(url.startsWith('/') ? `${base}${url}` : url, base).href;
 }
 
+/** Also of the `fetch` of a package, whose class is another one: undici, or a library that replaces the global one. */
+export function isResponse(value: unknown): value is Response {
+  return Object.prototype.toString.call(value) === '[object Response]';
+}
+
 /**
  * Sends a Web response, as fast as the client reads it. Resolves when it was sent whole, or the client has left.
  *
@@ -45,8 +50,10 @@ export async function sendWebResponse(
   const removed =
     answer.url === '' ? REMOVED_FROM_RESPONSE : [...REMOVED_FROM_RESPONSE, ...REMOVED_FROM_FETCHED];
   for (const name of removed) headers.delete(name);
+  const cookies = headers.getSetCookie();
   response.writeHead(answer.status, {
     ...Object.fromEntries(headers),
+    ...(cookies.length > 0 && { 'set-cookie': cookies }),
     'x-request-id': id,
     ...corsHeaders,
     ...rateLimitHeaders,

@@ -1,8 +1,10 @@
 import * as http from 'node:http';
 import { once } from 'node:events';
+import { gzipSync } from 'node:zlib';
 
 import express from 'express';
 import OpenAI from 'openai';
+import { fetch as fetchOfPackage } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import {
@@ -304,17 +306,29 @@ describe('a metered route', () => {
     expect(await settled).toMatchObject({ voided: true, ending: 'failed' });
   });
 
-  it('passes on the answer of a provider that fetch has decompressed', async () => {
-    const { gzipSync } = await import('node:zlib');
+  it.each([
+    ['fetch', fetch],
+    // Its Response is of another class, as is the global one while a library has replaced it.
+    ['the fetch of a package', fetchOfPackage as unknown as typeof fetch],
+  ])('passes on the answer of a provider that %s has decompressed', async (_name, fetchOf) => {
     const provider = http.createServer((_request, response) => {
       const body = gzipSync(JSON.stringify(EMBEDDING));
-      response.writeHead(200, { 'content-encoding': 'gzip', 'content-length': body.length }).end(body);
+      response
+        .writeHead(200, {
+          'content-encoding': 'gzip',
+          'content-length': body.length,
+          'set-cookie': ['a=1', 'b=2'],
+        })
+        .end(body);
     });
     const mounted = await listen(provider, '');
     servers.push(mounted);
-    const url = await serve(() => fetch(mounted.baseURL));
+    const url = await serve(() => fetchOf(mounted.baseURL));
     const settled = gateway.nextSettled();
-    expect(await (await post(url)).json()).toEqual(EMBEDDING);
+    const response = await post(url);
+    expect(gateway.errors).toEqual([]);
+    expect(await response.json()).toEqual(EMBEDDING);
+    expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2']);
     await settled;
   });
 
