@@ -106,7 +106,8 @@ export async function chatCompletion(
       trace,
     };
     const result = await services.failover.firstAnswer({ targets, request, progress });
-    progress.answered(result.report);
+    progress.answered(result);
+    if (result.failure) onError(result.failure);
     read.body = [];
     const { detached } = progress;
     const [end, relayed] = await relayAnswer(result, { exchange, client, detached }, admitted, services);

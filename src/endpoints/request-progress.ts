@@ -1,7 +1,7 @@
 import type { Slot } from '../async/slot-list.ts';
 import type { Outcome, RelayedAnswer } from '../billing/charge-policy.ts';
 import type { Target } from '../catalog/model.ts';
-import { UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
+import { UpstreamAnswerError, UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import { DetachedRead, type DetachedReads } from '../http/detached-reads.ts';
 import { ClientDisconnectedError } from '../http/exchange.ts';
 import { type RelayEnd, RouterClosedError } from '../http/relay-end.ts';
@@ -10,6 +10,7 @@ import type { ActiveRequest } from '../observability/active-request.ts';
 import { asError } from '../platform/as-error.ts';
 import type { AttemptProgress, Abortable, RunningAttempts } from '../upstream/attempt.ts';
 import type { AttemptReport } from '../upstream/circuit-breaker.ts';
+import type { FailoverResult } from '../upstream/failover.ts';
 
 /** What a request's progress updates besides itself. */
 export interface ProgressServices {
@@ -91,8 +92,9 @@ export class RequestProgress implements AttemptProgress {
   }
 
   /** This target's answer goes to the client. */
-  answered(report: AttemptReport): void {
+  answered({ report, failure }: Pick<FailoverResult, 'report' | 'failure'>): void {
     this.#report = report;
+    this.#addOrigin(failure);
   }
 
   /** The answer was relayed, whole or in part. */
@@ -134,8 +136,10 @@ export class RequestProgress implements AttemptProgress {
   }
 }
 
-function isProviderFailure(error: unknown): error is UpstreamError | UpstreamTimeoutError {
-  return error instanceof UpstreamError || error instanceof UpstreamTimeoutError;
+function isProviderFailure(
+  error: unknown,
+): error is UpstreamError | UpstreamAnswerError | UpstreamTimeoutError {
+  return [UpstreamError, UpstreamAnswerError, UpstreamTimeoutError].some((kind) => error instanceof kind);
 }
 
 function endingOfError(error: unknown): Ending {
