@@ -50,6 +50,7 @@ it('a busy router keeps its TLS connections, as many as there are requests at on
     }
   };
   await Promise.all(Array.from({ length: CLIENTS }, client));
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
   provider.postMessage('connections?');
   const [connections] = (await once(provider, 'message')) as [number];
   expect(connections).toBeLessThanOrEqual(CLIENTS);
