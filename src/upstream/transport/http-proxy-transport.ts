@@ -6,11 +6,11 @@ import type { Duplex } from 'node:stream';
 import { takeBackRequire } from './lent-require.ts';
 import { createProxyMiddleware, type Plugin } from 'http-proxy-middleware';
 
-import { Batch } from '../async/batch.ts';
-import type { Connection } from '../catalog/connection.ts';
-import { asError } from '../platform/as-error.ts';
-import { type AnswerBody, bodyOfStream } from '../http/answer-body.ts';
-import type { BodyChunks } from '../http/body-chunks.ts';
+import { Batch } from '../../async/batch.ts';
+import type { Connection } from '../../catalog/connection.ts';
+import { asError } from '../../platform/as-error.ts';
+import { type AnswerBody, bodyOfStream } from '../../http/answer-body.ts';
+import type { BodyChunks } from '../../http/body-chunks.ts';
 import {
   MAX_INTERIM_ANSWERS,
   type Sending,
