@@ -9,7 +9,7 @@ export interface AdminClientOptions {
   /** Sent as `authorization: Bearer …`. */
   readonly token: string;
   /** @default the global `fetch` */
-  readonly fetch?: typeof fetch;
+  readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
 }
 
 /** An operation as requests need it. */

@@ -190,7 +190,7 @@ describe('a client of the admin API', () => {
       baseURL: 'https://api.example.com/admin/',
       token: 'secret',
       fetch: async (url) => {
-        urls.push(String(url));
+        urls.push(url);
         return Response.json({ object: 'list', data: [] });
       },
     });

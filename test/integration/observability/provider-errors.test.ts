@@ -6,12 +6,16 @@ import { answerJson, answerStream } from '../../helpers/provider.ts';
 import { collectTold } from '../../helpers/told.ts';
 import { startTwoTargets } from '../faults/two-targets.ts';
 
-async function start(hooks: Hooks | readonly Hooks[] = {}): Promise<Gateway & { readonly errors: Error[] }> {
+type Started = Pick<Gateway, 'provider' | 'errors'> & {
+  readonly post: (body: unknown) => Promise<Response>;
+};
+
+async function start(hooks: Hooks | readonly Hooks[] = {}): Promise<Started> {
   const errors: Error[] = [];
   const collects: Hooks = { onError: (error) => errors.push(error) };
   const gateway = await startGateway({ hooks: [collects, ...[hooks].flat()], retries: false });
   onTestFinished(() => gateway.close());
-  return { ...gateway, errors };
+  return { provider: gateway.provider, post: (body) => gateway.post(body), errors };
 }
 
 const OVERLOADED = JSON.stringify({
