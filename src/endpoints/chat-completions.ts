@@ -111,8 +111,8 @@ export async function chatCompletion(
     read.body = [];
     const { detached } = progress;
     const [end, relayed] = await relayAnswer(result, { exchange, client, detached }, admitted, services);
-    progress.relayed(end, relayed);
-    if (end.error) onError(end.error);
+    const failure = progress.relayed(end, relayed);
+    if (failure) onError(failure);
   } catch (error) {
     progress.failed(error);
     throw error;

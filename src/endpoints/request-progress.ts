@@ -97,13 +97,15 @@ export class RequestProgress implements AttemptProgress {
     this.#addOrigin(failure);
   }
 
-  /** The answer was relayed, whole or in part. */
-  relayed(end: RelayEnd, answer: RelayedAnswer): void {
+  /** The answer was relayed, whole or in part. Returns the failure that it ended with, or had inside. */
+  relayed(end: RelayEnd, answer: RelayedAnswer): Error | undefined {
     const { target } = this.#outcome;
+    const failure = end.error ?? (answer.meter.failed && answer.status < 300 ? errorInside() : undefined);
     this.#end = end;
     this.#outcome = { ending: end.ending, target, dispatched: true, answer };
-    this.#addOrigin(end.error);
+    this.#addOrigin(failure);
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') this.#report?.broke(Date.now());
+    return failure;
   }
 
   /** The request ended without an answer. Aborts the running attempt, so that no paid call goes on. */
@@ -134,6 +136,11 @@ export class RequestProgress implements AttemptProgress {
     const attempt = this.#attempt;
     Object.assign(error, { provider: provider.name, model, ...(attempt !== undefined && { attempt }) });
   }
+}
+
+function errorInside(): UpstreamError {
+  const message = "The model's provider sent an error in its answer, which the client got.";
+  return new UpstreamError('upstream_invalid_response', message);
 }
 
 function isProviderFailure(

@@ -113,6 +113,18 @@ it('names the reason of a provider that refuses the key of the router', async ()
   ]);
 });
 
+it.each([
+  ['an event', answerStream(['data: {"error":{"message":"out of memory"}}\n\n'])],
+  ['a body', answerJson('{"error":{"message":"out of memory"}}', 200)],
+])('is named where the client got %s with an error, and status 200', async (_what, script) => {
+  const { provider, post, errors } = await start();
+  provider.script = script;
+  await (await post(QUESTION)).text();
+  expect(errors).toMatchObject([
+    { code: 'upstream_invalid_response', provider: 'loopback', model: 'upstream-model', attempt: 1 },
+  ]);
+});
+
 it('shows the code of an error in place of a stream, which failover hid from the client', async () => {
   const told = collectTold();
   const two = await startTwoTargets({ hooks: [told.hooks] });
