@@ -340,6 +340,15 @@ describe('plans', () => {
       expect(found).toEqual([deleted]);
     });
 
+    it('has no claim left, whose id a new account of that name would pay with', async () => {
+      const accounts = createAccounts(store);
+      await credits.grant('acme', '50', { id: 'g1' });
+      await store.claim('top-up acme', 60_000);
+      await accounts.delete('acme');
+      now += 1;
+      expect(await store.claim('top-up acme', 60_000)).toBe(NOON + 1);
+    });
+
     it('has no running request', async () => {
       const accounts = createAccounts(store);
       await credits.grant('acme', '50', { id: 'g1' });
