@@ -174,6 +174,20 @@ describe('plans', () => {
       });
     });
 
+    it('is found without reading journals, while it has a record', async () => {
+      class Unread extends MemoryStore {
+        override journal = async (): Promise<never> => {
+          throw new Error('the journal was read');
+        };
+      }
+      store = new Unread({ now: () => now });
+      credits = createCredits(store, () => now);
+      await credits.grant('aaa', '5', { id: 'g1' });
+      await credits.grant('acme', '50', { id: 'g1' });
+      const id = await spend(1, 10n);
+      expect(await credits.refund(id, { reason: 'broken' })).toMatchObject({ account: 'acme' });
+    });
+
     it('finds the charge in the journal, once the record was deleted', async () => {
       const id = await spend(1, 10n);
       now += 2 * DAY;
