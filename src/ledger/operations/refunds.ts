@@ -49,9 +49,12 @@ export async function refundRequest(
   if (typeof reason !== 'string' || reason === '') throw new TypeError('reason must be a text, got none');
   const wanted = amount === undefined ? undefined : parseUsd(amount, 'amount');
   if (wanted !== undefined && wanted <= 0n) throw new TypeError(`amount must be more than 0, got ${amount}`);
-  for await (const each of account === undefined ? store.accounts() : [account]) {
-    const charge = await findCharge(store, each, requestId);
-    if (charge) return makeRefund(store, { account: each, requestId, reason, charge, wanted });
+  // A journal is only read where no account has a record, which is kept for a day.
+  for (const find of [recordedCharge, chargeInJournal]) {
+    for await (const each of account === undefined ? store.accounts() : [account]) {
+      const charge = await find(store, each, requestId);
+      if (charge) return makeRefund(store, { account: each, requestId, reason, charge, wanted });
+    }
   }
   return undefined;
 }
@@ -87,20 +90,27 @@ async function makeRefund(
   };
 }
 
-/** What a request was charged, by its record, or by the journal if that was deleted; undefined if it is unknown. */
-async function findCharge(
+/** What a request was charged, by its record; undefined if it has none. */
+async function recordedCharge(
   store: LedgerStore,
   account: string,
   requestId: string,
 ): Promise<Charge | undefined> {
   const record = await store.request(account, requestId);
-  if (record?.state === 'held' || record?.state === 'expired') {
+  if (!record) return undefined;
+  const { state, amount, key, model = '' } = record;
+  if (state === 'held' || state === 'expired') {
     throw new CreditsConflictError('not_settled', account, requestId);
   }
-  if (record) {
-    const { amount, key, model = '' } = record;
-    return { charged: record.state === 'settled' ? amount : 0n, key, model };
-  }
+  return { charged: state === 'settled' ? amount : 0n, key, model };
+}
+
+/** What a request was charged, by the lines of the journal; undefined if it has none. */
+async function chargeInJournal(
+  store: LedgerStore,
+  account: string,
+  requestId: string,
+): Promise<Charge | undefined> {
   let found: Charge | undefined;
   for (let after = 0n; ;) {
     const lines = await store.journal(account, after, PAGE);
