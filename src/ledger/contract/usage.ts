@@ -90,6 +90,25 @@ export const MAX_TAGS = 4;
 /** The longest value of a tag, in UTF-16 units. */
 export const MAX_TAG_LENGTH = 64;
 
+/** The name of a tag's dimension. */
+export type TagDimension = `tag:${string}`;
+
+export function tagDimension(tag: string): TagDimension {
+  return `tag:${tag}`;
+}
+
+/** Whether it can be the value of a tag: 1 to 64 visible characters, with spaces between them. */
+export function isTagValue(value: unknown): value is string {
+  return (
+    typeof value === 'string' &&
+    value.length <= MAX_TAG_LENGTH &&
+    /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+$/u.test(value) &&
+    value.trim() !== ''
+  );
+}
+
+export const TAG_VALUE_WANTED = `1 to ${MAX_TAG_LENGTH} visible characters`;
+
 /** Whether it is the name of a dimension: `user`, or `tag:` and 1 to 32 letters, digits, `_` and `-`, a letter first. */
 export function isDimension(name: unknown): name is string {
   return typeof name === 'string' && /^(?:user|tag:[A-Za-z][A-Za-z0-9_-]{0,31})$/.test(name);

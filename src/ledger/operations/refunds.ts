@@ -1,5 +1,5 @@
 import { CreditsConflictError } from './credits-conflict.ts';
-import type { JournalLine, LedgerStore } from '../contract/ledger-store.ts';
+import type { Dimensions, JournalLine, LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd, type NanoDollars, parseUsd } from '../contract/money.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { optionsObject } from '../../platform/options-object.ts';
@@ -37,6 +37,7 @@ interface Charge {
   readonly charged: NanoDollars;
   readonly key: string;
   readonly model: string;
+  readonly dimensions?: Dimensions;
 }
 
 export async function refundRequest(
@@ -98,16 +99,20 @@ async function findCharge(
     throw new CreditsConflictError('not_settled', account, requestId);
   }
   if (record) {
-    const { amount, key, model = '' } = record;
-    return { charged: record.state === 'settled' ? amount : 0n, key, model };
+    const { amount, key, model = '', line: position } = record;
+    const [line] = position === undefined ? [] : await store.journal(account, position - 1n, 1);
+    const dimensions = line?.id === requestId ? line.dimensions : undefined;
+    const charged = record.state === 'settled' ? amount : 0n;
+    return { charged, key, model, ...(dimensions && { dimensions }) };
   }
   let found: Charge | undefined;
   for (let after = 0n; ;) {
     const lines = await store.journal(account, after, PAGE);
     for (const line of lines) {
       if (line.id !== requestId || !isCharge(line)) continue;
-      const { key = found?.key ?? '', model = found?.model ?? '' } = line;
-      found = { charged: (found?.charged ?? 0n) + line.amount, key, model };
+      const { key = found?.key ?? '', model = found?.model ?? '', dimensions = found?.dimensions } = line;
+      const charged = (found?.charged ?? 0n) + line.amount;
+      found = { charged, key, model, ...(dimensions && { dimensions }) };
     }
     const last = lines.at(-1);
     if (!last) return found;
