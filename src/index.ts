@@ -88,6 +88,7 @@ export type { CreditsRefund, RefundOptions } from './ledger/operations/refunds.t
 export {
   type Statement,
   type StatementCharge,
+  type StatementEndUser,
   StatementCompactedError,
   statementCsv,
 } from './ledger/operations/statement.ts';

@@ -504,6 +504,7 @@ class LongJournal extends MemoryStore {
       ...books,
       ...registers,
       ...marks,
+      dimensionUsage: [],
       compacted,
       floor: 0n,
       lowestFloor: 0n,
