@@ -107,7 +107,7 @@ export function isTagValue(value: unknown): value is string {
   );
 }
 
-export const TAG_VALUE_WANTED = `1 to ${MAX_TAG_LENGTH} visible characters`;
+export const TAG_VALUE_WANTED: string = `1 to ${MAX_TAG_LENGTH} visible characters`;
 
 /** Whether it is the name of a dimension: `user`, or `tag:` and 1 to 32 letters, digits, `_` and `-`, a letter first. */
 export function isDimension(name: unknown): name is string {
