@@ -167,8 +167,11 @@ export type { PresetName } from './options/preset-names.ts';
 export type {
   ChatCompletionsRouterOptions,
   CorsOptions,
+  DimensionOptions,
+  EndUserSource,
   HealthCheckOptions,
   RetryOptions,
+  TagSource,
   TransportOption,
   StoreURL,
 } from './options/router-options.ts';

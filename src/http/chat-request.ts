@@ -479,7 +479,7 @@ class RequestReader implements JsonListener<MemberPosition> {
       const wanted = `a string of ${TAG_VALUE_WANTED}`;
       const value = this.#optional(dimension, ['string'], wanted, `metadata.${name}`);
       if (!value || value.text === '') continue;
-      if (!isTagValue(value.text)) throw invalidType(`metadata.${name}`, `${wanted}, or null`);
+      if (!isTagValue(value.text)) throw invalidType(`metadata.${name}`, `${wanted} or null`);
       tags[dimension] = value.text;
     }
     return this.#tags.length > 0 ? { tags } : {};
