@@ -421,6 +421,7 @@ export interface JournalEntry {
     readonly web_searches?: number;
     readonly byok?: boolean;
   };
+  readonly dimensions?: Readonly<Record<string, string>>;
   readonly reason?: string;
 }
 
@@ -458,6 +459,14 @@ export interface Statement {
   readonly charges: readonly ({
     readonly model: string;
     readonly key: string;
+    readonly requests: number;
+    /** USD, as a decimal string */
+    readonly charged: string;
+    /** USD, as a decimal string */
+    readonly refunded: string;
+  })[];
+  readonly end_users: readonly ({
+    readonly user: string;
     readonly requests: number;
     /** USD, as a decimal string */
     readonly charged: string;
@@ -592,6 +601,10 @@ export interface UsageRow {
   readonly account?: string;
   readonly key?: string;
   readonly model?: string;
+  /** empty for none; (other) for those beyond 1,000 on a day */
+  readonly user?: string;
+  /** the value of the tag, as user */
+  readonly tag?: string;
   readonly requests: number;
   readonly errors: number;
   /** requests whose client disconnected before the end */
@@ -606,7 +619,7 @@ export interface UsageRow {
   readonly cost: string;
 }
 
-/** Usage by day, account, key or model. */
+/** Usage by day, account, key or model, or by end user or tag. */
 export interface UsageRows {
   readonly object: "list";
   readonly data: readonly (UsageRow)[];
@@ -661,7 +674,7 @@ export interface AdminClient {
   /** Replace the secret of an API key, and show it once. `POST /accounts/{account}/keys/{id}/rotate` */
   rotateKey(input: { readonly account: string; readonly id: string } & Rotation, options?: ChangeOptions): Promise<CreatedApiKey>;
   /** Query usage and charges. `GET /usage` */
-  queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model')[] }, options?: CallOptions): Promise<UsageRows>;
+  queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model' | 'user' | `tag:${string}`)[] }, options?: CallOptions): Promise<UsageRows>;
   /** List the health of the targets. `GET /health` */
   listTargets(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Targets>;
   /** List running completions. `GET /requests` */
