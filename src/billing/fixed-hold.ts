@@ -2,6 +2,7 @@ import { type Slot, SlotList } from '../async/slot-list.ts';
 import type { Caller } from '../keys/caller.ts';
 import type {
   AdmitResult,
+  Dimensions,
   Ending,
   ExtendResult,
   IdempotencyKey,
@@ -24,6 +25,8 @@ export interface FixedHoldTerms {
   /** Counted against the key's tokens per minute. */
   readonly tokens: number;
   readonly idempotencyKey: IdempotencyKey | undefined;
+  readonly endUser: string | undefined;
+  readonly dimensions: Dimensions | undefined;
 }
 
 /** What was consumed, for the journal. */
@@ -151,8 +154,8 @@ export class FixedHolds {
     terms: FixedHoldTerms,
     amount: NanoDollars,
   ): Promise<{ readonly result: AdmitResult; readonly hold: FixedHold | undefined }> {
-    const { requestId, caller, model, tokens, idempotencyKey } = terms;
-    const { account, key, externalKey, keyVersion, accountVersion, endUser, session } = caller;
+    const { requestId, caller, model, tokens, idempotencyKey, endUser } = terms;
+    const { account, key, externalKey, keyVersion, accountVersion, session } = caller;
     const admit = {
       account,
       key,
@@ -208,7 +211,7 @@ export class FixedHolds {
 
   settle(hold: FixedHold, amount: NanoDollars, consumption: Consumption): Promise<FixedCharge> {
     this.#end(hold);
-    const { requestId, caller, model, idempotencyKey } = hold.terms;
+    const { requestId, caller, model, idempotencyKey, endUser, dimensions } = hold.terms;
     const { account } = caller;
     return this.#posting(requestId, async () => {
       const result = await this.keeper.store.settle({
@@ -218,7 +221,8 @@ export class FixedHolds {
         key: caller.key,
         model,
         usage: settledUsage(hold, consumption),
-        endUser: caller.endUser,
+        endUser,
+        dimensions,
         force: true,
         ...(idempotencyKey && { idempotencyKey }),
       });
@@ -237,10 +241,11 @@ export class FixedHolds {
 
   release(hold: FixedHold, ending: Ending): Promise<void> {
     this.#end(hold);
-    const { requestId, caller, model, provider } = hold.terms;
+    const { requestId, caller, model, provider, dimensions } = hold.terms;
     const { account, key } = caller;
     return this.#posting(requestId, async () => {
-      const result = await this.keeper.store.void({ account, requestId, key, model, ending, provider });
+      const ended = { key, model, ending, provider, dimensions };
+      const result = await this.keeper.store.void({ account, requestId, ...ended });
       if (result.code === 'settled') throw new HoldConflictError('already_settled', requestId);
       const available = result.code === 'ok' ? result.available : undefined;
       this.#tell(hold, { ...NOTHING_CONSUMED, ending }, undefined, available);
@@ -269,13 +274,14 @@ export class FixedHolds {
     available: NanoDollars | undefined,
   ): void {
     if (!this.#onSettled) return;
-    const { requestId, caller, model, provider } = terms;
+    const { requestId, caller, model, provider, dimensions } = terms;
     const { promptTokens, completionTokens, cost, ending } = consumption;
     const { charged, writtenOff } = charge ?? { charged: 0n, writtenOff: 0n };
     this.#onSettled({
       requestId,
       account: caller.account,
       key: caller.key,
+      ...(dimensions && { dimensions }),
       model,
       provider,
       upstreamModel: model,

@@ -18,6 +18,7 @@ import type { ThresholdWatch } from './threshold-watch.ts';
 
 /** How long an admit may take before the client gets a retryable error. */
 const ADMIT_DEADLINE_MS = 5_000;
+const MAX_DIMENSIONS_REPORTED = 10_000;
 
 export interface HoldKeeperOptions {
   /** Repeats a settle or void until it is answered, and voids what an admit without an answer may have held: a ReliableStore. */
@@ -52,6 +53,8 @@ export class HoldKeeper {
   readonly #clock: StoreClock;
   readonly #thresholds: ThresholdWatch | undefined;
   readonly #posting = new SlotList<Posting>();
+  /** Accounts and dimensions that had more values on a day than usage has rows for. */
+  readonly #toldDimensions = new Set<string>();
 
   constructor({
     store,
@@ -145,6 +148,7 @@ export class HoldKeeper {
   charged(account: string, requestId: string, held: NanoDollars, result: SettleResult): void {
     if (result.code !== 'ok') return;
     const { charged, writtenOff } = result;
+    for (const dimension of result.sharedDimensions ?? []) this.#tellOfDimension(account, dimension);
     if (charged > held) {
       const amounts = { held: formatUsd(held), charged: formatUsd(charged) };
       this.tell({ type: 'overrun', account, requestId, ...amounts });
@@ -153,6 +157,14 @@ export class HoldKeeper {
       this.tell({ type: 'write_off', account, requestId, amount: formatUsd(writtenOff) });
     }
     this.#thresholds?.charged(account, requestId, result);
+  }
+
+  /** Once of each account: some values of a dimension share a row of usage. */
+  #tellOfDimension(account: string, dimension: string): void {
+    const told = `${account} ${dimension}`;
+    if (this.#toldDimensions.has(told) || this.#toldDimensions.size === MAX_DIMENSIONS_REPORTED) return;
+    this.#toldDimensions.add(told);
+    this.tell({ type: 'dimension_full', account, dimension });
   }
 
   /** Charges that the store has not answered. */

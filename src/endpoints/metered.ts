@@ -13,6 +13,7 @@ import { type BufferedBytes, readBytes, type SizeLimits } from '../http/read-bod
 import { isResponse, sendWebResponse, webRequest } from '../http/web-message.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { Caller } from '../keys/caller.ts';
+import { countedAs } from '../keys/dimensions.ts';
 import { hashIdempotencyKey, idempotencyKeyOf } from '../keys/idempotency-key.ts';
 import type { Ending, IdempotencyKey } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
@@ -20,7 +21,9 @@ import type { ActiveRequest } from '../observability/active-request.ts';
 import { optionsObject } from '../platform/options-object.ts';
 import { showValue } from '../platform/show-value.ts';
 import type { RunningAttempts } from '../upstream/attempt.ts';
+import type { Settings } from '../options/resolve-options.ts';
 import { rateLimitHeaders } from './admit-request.ts';
+import { saidDimensions } from './said-dimensions.ts';
 
 /** Answers a request of an authenticated caller, whose credits are held meanwhile. */
 export type MeteredHandler = (request: Request, call: MeteredCall) => Response | Promise<Response>;
@@ -113,7 +116,7 @@ export interface MeteredServices {
   readonly authenticator: Pick<Authenticator, 'refresh' | 'invalidate'>;
   readonly holds: FixedHolds;
   readonly catalog: Catalog;
-  readonly settings: SizeLimits;
+  readonly settings: SizeLimits & Pick<Settings, 'dimensions'>;
   readonly buffered: BufferedBytes;
   readonly running: RunningAttempts;
   readonly closing: () => boolean;
@@ -213,9 +216,10 @@ async function admit(
   first: Caller,
   exchange: Exchange,
   { options: { provider = 'host' } }: MeteredEndpoint,
-  { authenticator, holds, catalog }: MeteredServices,
+  { authenticator, holds, catalog, settings }: MeteredServices,
 ): Promise<FixedHold> {
   let caller = first;
+  const said = saidDimensions(exchange.headers, {}, settings.dimensions);
   const isFinal = caller.externalKey && !caller.accountVersion;
   if (!mayUse(caller, model, catalog) && !isFinal) {
     // Another process may have allowed the model since its key was looked up.
@@ -225,7 +229,8 @@ async function admit(
     if (caller.models && !mayUse(caller, model, catalog)) {
       throw new ModelNotAllowedError(model, caller.models.patterns);
     }
-    const terms = { requestId: exchange.id, caller, model, provider, tokens, idempotencyKey };
+    const counted = countedAs(caller, said, settings.dimensions);
+    const terms = { requestId: exchange.id, caller, model, provider, tokens, idempotencyKey, ...counted };
     const { result, hold } = await holds.open(terms, price);
     if (result.rates) exchange.rateLimitHeaders = rateLimitHeaders(result.rates);
     if (hold) return hold;

@@ -1,5 +1,5 @@
 import { CreditsConflictError } from './credits-conflict.ts';
-import type { JournalLine, LedgerStore } from '../contract/ledger-store.ts';
+import type { Dimensions, JournalLine, LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd, type NanoDollars, parseUsd } from '../contract/money.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { optionsObject } from '../../platform/options-object.ts';
@@ -37,6 +37,7 @@ interface Charge {
   readonly charged: NanoDollars;
   readonly key: string;
   readonly model: string;
+  readonly dimensions?: Dimensions;
 }
 
 export async function refundRequest(
@@ -102,7 +103,20 @@ async function recordedCharge(
   if (state === 'held' || state === 'expired') {
     throw new CreditsConflictError('not_settled', account, requestId);
   }
-  return { charged: state === 'settled' ? amount : 0n, key, model };
+  const charged = state === 'settled' ? amount : 0n;
+  const dimensions = await dimensionsInJournal(store, account, requestId, record.line);
+  return { charged, key, model, ...(dimensions && { dimensions }) };
+}
+
+/** The end user and tags of a request, which its record doesn't have. */
+async function dimensionsInJournal(
+  store: LedgerStore,
+  account: string,
+  requestId: string,
+  position: bigint | undefined,
+): Promise<JournalLine['dimensions']> {
+  const [line] = position === undefined ? [] : await store.journal(account, position - 1n, 1);
+  return line?.id === requestId ? line.dimensions : undefined;
 }
 
 /** What a request was charged, by the lines of the journal; undefined if it has none. */
@@ -116,8 +130,9 @@ async function chargeInJournal(
     const lines = await store.journal(account, after, PAGE);
     for (const line of lines) {
       if (line.id !== requestId || !isCharge(line)) continue;
-      const { key = found?.key ?? '', model = found?.model ?? '' } = line;
-      found = { charged: (found?.charged ?? 0n) + line.amount, key, model };
+      const { key = found?.key ?? '', model = found?.model ?? '', dimensions = found?.dimensions } = line;
+      const charged = (found?.charged ?? 0n) + line.amount;
+      found = { charged, key, model, ...(dimensions && { dimensions }) };
     }
     const last = lines.at(-1);
     if (!last) return found;

@@ -12,6 +12,7 @@ import {
   type Balance,
   type DeleteAccountResult,
   type DeletedAccount,
+  type DimensionRow,
   type EndAllowance,
   type EndAllowanceResult,
   type Extend,
@@ -328,6 +329,10 @@ export class ReliableStore implements LedgerStore {
 
   async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
     return this.#listener.call(() => this.#store.usage(account, fromDay, toDay));
+  }
+
+  async usageBy(...query: Parameters<LedgerStore['usageBy']>): Promise<readonly DimensionRow[]> {
+    return this.#listener.call(() => this.#store.usageBy(...query));
   }
 
   async compactUsage(account: string, beforeDay: string): Promise<void> {

@@ -267,6 +267,9 @@ describe('the admin API, given what can only be a mistake,', () => {
     ['/usage?from=2026-11-02&to=2026-11-01', 'invalid_value', 'from'],
     ['/usage?group_by=day,day', 'invalid_value', 'group_by'],
     ['/usage?group_by=hour', 'invalid_value', 'group_by'],
+    ['/usage?group_by=tag:', 'invalid_value', 'group_by'],
+    ['/usage?group_by=tag:a,tag:a', 'invalid_value', 'group_by'],
+    ['/usage?group_by=user', 'invalid_value', 'group_by'],
     ['/usage?model=a%20b', 'invalid_value', 'model'],
   ])('refuses GET %s', async (path, code, param) => {
     const { status, body } = await door.ask('GET', path);

@@ -291,13 +291,17 @@ describe('plans', () => {
       });
       now += DAY / 2;
       await store.sweep(10);
-      expect((await credits.statement('acme', '2026-03'))?.charges).toEqual([
-        { model: '', key: 'label', requests: 1, charged: '5.00', refunded: '0.00' },
-      ]);
-      await store.settle({ ...request, amount: hold, model: 'm', usage: USAGE, force: true });
-      expect((await credits.statement('acme', '2026-03'))?.charges).toEqual([
-        { model: 'm', key: 'label', requests: 1, charged: '10.00', refunded: '0.00' },
-      ]);
+      expect(await credits.statement('acme', '2026-03')).toMatchObject({
+        charges: [{ model: '', key: 'label', requests: 1, charged: '5.00', refunded: '0.00' }],
+        endUsers: [],
+      });
+      const dimensions = { user: 'ann' };
+      await store.settle({ ...request, amount: hold, model: 'm', usage: USAGE, dimensions, force: true });
+      const sums = { requests: 1, charged: '10.00', refunded: '0.00' };
+      expect(await credits.statement('acme', '2026-03')).toMatchObject({
+        charges: [{ model: 'm', key: 'label', ...sums }],
+        endUsers: [{ user: 'ann', ...sums }],
+      });
     });
 
     it('is refused for a month of which lines were compacted', async () => {
