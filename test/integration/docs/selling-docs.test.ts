@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { type EventEmitter, once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,7 +7,6 @@ import { setImmediate } from 'node:timers/promises';
 import type { Express } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { signEvent } from '../../../examples/payments/stripe.ts';
 import type { ChatCompletionsRouter } from '../../../src/index.ts';
 import { completion, type FakeProvider, startFakeProvider } from '../../../src/testing.ts';
 import { documentedModules } from '../../helpers/documented.ts';
@@ -280,6 +280,11 @@ async function spend(router: ChatCompletionsRouter, key: string): Promise<void> 
   await response.text();
   await router.settled(request);
   await setImmediate();
+}
+
+/** What Stripe sends as `stripe-signature`. */
+function signEvent(body: string, secret: string, time = Math.floor(Date.now() / 1000)): string {
+  return `t=${time},v1=${createHmac('sha256', secret).update(`${time}.${body}`).digest('hex')}`;
 }
 
 async function startFakeStripe(): Promise<FakeStripe> {
