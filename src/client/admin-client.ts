@@ -50,7 +50,7 @@ type Send = (operation: Operation, input: Input, call: ChangeOptions) => Promise
 
 function createSender(options: AdminClientOptions): Send {
   const { baseURL, token, fetch: ask = fetch } = checkOptions(options);
-  const base = baseURL.replace(/\/+$/, '');
+  const base = baseURL.endsWith('/') ? baseURL.slice(0, -1) : baseURL;
   return async (operation, input, { signal, idempotencyKey }) => {
     const { path, rest } = fillPath(operation.path, input);
     const query = { ...operation.query, ...(operation.hasBody ? {} : definedTexts(rest)) };
@@ -140,7 +140,7 @@ function checkOptions(options: AdminClientOptions): AdminClientOptions {
     }
   }
   const { baseURL, token, fetch: ask }: { readonly [Name in keyof AdminClientOptions]?: unknown } = options;
-  if (typeof baseURL !== 'string' || !/^https?:\/\/[^/?#]+[^?#]*$/.test(baseURL)) {
+  if (typeof baseURL !== 'string' || !/^https?:\/\/[^/?#]+(?:\/[^?#]*)?$/.test(baseURL)) {
     throw new TypeError(
       `baseURL must be an absolute http(s) URL without a query, got ${JSON.stringify(baseURL)}`,
     );
