@@ -17,9 +17,9 @@ import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 import { SqliteAllowances } from './sqlite-allowances.ts';
 import { type Columns, integer, number, text, valuesOf } from './sqlite-columns.ts';
 import { deleteRows, runningRequests } from './sqlite-deletion.ts';
+import { SqliteEndUsers } from './sqlite-end-users.ts';
 import {
   TOTALS,
-  END_USER,
   KEY,
   KEY_STATE,
   KEY_TERMS,
@@ -47,9 +47,7 @@ export class SqliteAccount implements AccountRows {
   #savedTotals: readonly SqlValue[];
   readonly #keys = new Map<string, { readonly row: KeyRow; isStored: boolean }>();
   readonly #changedKeys = new Set<string>();
-  readonly #endUsers = new Map<string, EndUserRow>();
-  readonly #changedEndUsers = new Set<EndUserRow>();
-  #endUserCount: number | undefined;
+  readonly #endUsers: SqliteEndUsers;
   #lots: readonly LotRow[] | undefined;
   readonly #changedLots = new Set<LotRow>();
   readonly #allowances: SqliteAllowances;
@@ -78,6 +76,7 @@ export class SqliteAccount implements AccountRows {
     this.#sql = sql;
     this.#id = integer(row, 'id');
     this.#allowances = new SqliteAllowances(sql, this.#id);
+    this.#endUsers = new SqliteEndUsers(sql, this.#id);
     this.totals = TOTALS.read(row);
     this.#savedTotals = valuesOf(TOTALS, this.totals);
   }
@@ -154,25 +153,15 @@ export class SqliteAccount implements AccountRows {
   }
 
   endUser(id: string): EndUserRow | undefined {
-    const known = this.#endUsers.get(id);
-    if (known) return known;
-    const columns = this.#sql(END_USER_BY_ID).get(this.#id, id);
-    if (!columns) return undefined;
-    const row = END_USER.read(columns);
-    this.#endUsers.set(id, row);
-    return row;
+    return this.#endUsers.find(id);
   }
 
   endUserCount(): number {
-    this.#endUserCount ??= Number(integer(this.#sql(COUNT_END_USERS).get(this.#id) ?? {}, 'count'));
-    return this.#endUserCount;
+    return this.#endUsers.count();
   }
 
   saveEndUser(row: EndUserRow): void {
-    // A new one has been counted: `endUser` did not find it.
-    if (this.#endUserCount !== undefined && !this.#endUsers.has(row.id)) this.#endUserCount += 1;
-    this.#endUsers.set(row.id, row);
-    this.#changedEndUsers.add(row);
+    this.#endUsers.save(row);
   }
 
   openLots(): readonly LotRow[] {
@@ -233,9 +222,7 @@ export class SqliteAccount implements AccountRows {
   /** Writes the changed totals, keys, lots and usage. */
   save(): void {
     for (const id of this.#changedKeys) this.#writeKey(id);
-    for (const row of this.#changedEndUsers)
-      this.#sql(SAVE_END_USER).run(this.#id, ...valuesOf(END_USER, row));
-    this.#changedEndUsers.clear();
+    this.#endUsers.write();
     for (const lot of this.#changedLots) {
       if (lot.remaining === 0n) this.#sql(DELETE_LOT).run(this.#id, lot.id);
       else this.#sql(SAVE_LOT).run(this.#id, ...valuesOf(LOT, lot));
@@ -264,11 +251,6 @@ export class SqliteAccount implements AccountRows {
   /** All keys, as saved. */
   keys(): KeyRow[] {
     return this.#sql(KEYS).all(this.#id).map(KEY.read);
-  }
-
-  /** All end users, as saved. */
-  #allEndUsers(): EndUserRow[] {
-    return this.#sql(END_USERS).all(this.#id).map(END_USER.read);
   }
 
   line(seq: bigint): JournalLine | undefined {
@@ -312,7 +294,7 @@ export class SqliteAccount implements AccountRows {
       requests: this.#sql(REQUESTS)
         .all(this.#id)
         .map((row) => requestRecord(REQUEST.read(row))),
-      ...accountHolders(account, this.keys(), this.#allEndUsers()),
+      ...accountHolders(account, this.keys(), this.#endUsers.all()),
       compacted: {
         seq: integer(compacted, 'compacted_seq'),
         at: number(compacted, 'compacted_at'),
@@ -432,13 +414,6 @@ const KEY_BY_HASH = `
 const INSERT_KEY = insert('keys', KEY);
 const UPDATE_KEY = `${update('keys', KEY_STATE)} WHERE account = ? AND id = ?`;
 const UPDATE_KEY_TERMS = `${update('keys', KEY_TERMS)} WHERE account = ? AND id = ?`;
-
-const END_USERS = `SELECT ${END_USER.names.join(', ')} FROM end_users WHERE account = ?`;
-const END_USER_BY_ID = `${END_USERS} AND id = ?`;
-const COUNT_END_USERS = 'SELECT count(*) AS count FROM end_users WHERE account = ?';
-const SAVE_END_USER = `${insert('end_users', END_USER)} ON CONFLICT DO UPDATE SET ${KEY_STATE.names
-  .map((column) => `${column} = excluded.${column}`)
-  .join(', ')}`;
 
 const LOTS = `SELECT ${LOT.names.join(', ')} FROM lots WHERE account = ?`;
 const SAVE_LOT = `${insert('lots', LOT)} ON CONFLICT DO UPDATE SET remaining = excluded.remaining`;

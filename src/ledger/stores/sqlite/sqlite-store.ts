@@ -7,31 +7,17 @@ import {
   checkAccount,
   checkAdjust,
   checkAdmit,
-  checkCreateKey,
   checkExtend,
   checkCompactUsage,
   checkGrant,
   checkJournal,
-  checkKeyOf,
   checkRequest,
-  checkRotateKey,
   checkSettle,
   checkSweep,
   checkCompact,
-  checkUpdateKey,
   checkUsage,
   checkVoid,
 } from '../../engine/validate-commands.ts';
-import {
-  isSameKey,
-  keyHashes,
-  keyRecord,
-  keyStatus,
-  createdKey,
-  revokeKey,
-  rotateKey,
-  updateKey,
-} from '../../engine/key-states.ts';
 import {
   type AccountState,
   type Adjust,
@@ -65,18 +51,17 @@ import {
   type Void,
   type VoidResult,
 } from '../../contract/ledger-store.ts';
-import {
-  ACCOUNT_POLICY,
-  type CreateKey,
-  type CreateKeyResult,
-  type FoundKey,
-  type KeyHashes,
-  type KeyRecord,
-  type KeyStatus,
-  type RotateKey,
-  type RotateKeyResult,
-  type UpdateKey,
-  type UpdateKeyResult,
+import type {
+  CreateKey,
+  CreateKeyResult,
+  FoundKey,
+  KeyHashes,
+  KeyRecord,
+  KeyStatus,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
 } from '../../contract/key-records.ts';
 import { allow, endAllowance } from '../../engine/allowances.ts';
 import { updateCredits } from '../../engine/due-credits.ts';
@@ -84,9 +69,9 @@ import { adjust, grant, setFloor } from '../../engine/grants.ts';
 import { refund } from '../../engine/refunds.ts';
 import { checkAllow, checkEndAllowance, checkRefund, checkSetFloor } from '../../engine/validate-changes.ts';
 import { verify } from '../../engine/witnesses.ts';
-import type { MakesAccount } from '../../contract/reply.ts';
-import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
+import { accountNames, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
+import { SqliteApiKeys } from './sqlite-api-keys.ts';
 import { claim } from './sqlite-claims.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
 import { deletedAccounts } from './sqlite-deletion.ts';
@@ -95,7 +80,7 @@ import { rehearse } from './sqlite-rehearsal.ts';
 import type { Database } from './sqlite-schema.ts';
 import { text } from './sqlite-columns.ts';
 import { SqliteSession } from './sqlite-session.ts';
-import type { WriteMode } from './sqlite-transaction.ts';
+import { durable, type WriteMode } from './sqlite-transaction.ts';
 
 /** Requests that one transaction of `sweep` ends, lines that one of `compact` removes: a few ms each. */
 const SWEEP_STEP = 100;
@@ -140,6 +125,7 @@ export class SqliteStore implements LedgerStore {
   readonly #session: SqliteSession;
   readonly #now: () => number;
   readonly #clockSteps: ClockSteps | undefined;
+  readonly #apiKeys: SqliteApiKeys;
 
   /** @param file - created by the first command if missing; its directory must exist */
   constructor(file: string, options: SqliteStoreOptions = {}) {
@@ -156,6 +142,7 @@ export class SqliteStore implements LedgerStore {
     });
     this.#now = now ?? Date.now;
     this.#clockSteps = clockSteps(now, elapsed);
+    this.#apiKeys = new SqliteApiKeys(this.#session, this.#now);
   }
 
   /** Opens the file, and executes one command of each kind in a transaction that is rolled back. */
@@ -187,7 +174,7 @@ export class SqliteStore implements LedgerStore {
   async grant(command: Grant): Promise<GrantResult> {
     checkGrant(command);
     return this.#session.write('durable', (accounts) =>
-      durable(grant(accountFor(accounts, command), command, this.#now())),
+      durable(grant(accounts.openFor(command), command, this.#now())),
     );
   }
 
@@ -204,7 +191,7 @@ export class SqliteStore implements LedgerStore {
   async allow(command: Allow): Promise<AllowResult> {
     checkAllow(command);
     return this.#session.write('durable', (accounts) =>
-      durable(allow(accountFor(accounts, command), command, this.#now())),
+      durable(allow(accounts.openFor(command), command, this.#now())),
     );
   }
 
@@ -342,63 +329,36 @@ export class SqliteStore implements LedgerStore {
     }
   }
 
-  async createKey(command: CreateKey): Promise<CreateKeyResult> {
-    checkCreateKey(command);
-    const { account, key, hash } = command;
-    return this.#session.write('durable', (accounts) => {
-      const now = this.#now();
-      const found = accounts.find(account);
-      const known = found?.key(key);
-      if (known?.hash || isHashTaken(accounts.sql, hash)) {
-        const code = isSameKey(known, command) ? 'ok' : 'conflict';
-        return { code, ...replyMeta(found, now) };
-      }
-      const rows = found ?? accountFor(accounts, command);
-      if (!rows) return { code: 'no_account', ...replyMeta(undefined, now) };
-      rows.saveKeyTerms(createdKey(known, command, now));
-      return durable({ code: 'ok', ...replyMeta(rows, now) });
-    });
+  createKey(command: CreateKey): Promise<CreateKeyResult> {
+    return this.#apiKeys.createKey(command);
   }
 
-  async findKey(hash: string): Promise<FoundKey | undefined> {
-    return this.#session.read((sql) => findKey(sql, hash, this.#now()));
+  findKey(hash: string): Promise<FoundKey | undefined> {
+    return this.#apiKeys.findKey(hash);
   }
 
-  async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
-    checkKeyOf(account, key);
-    return this.#session.read((sql) => {
-      const row = SqliteAccount.find(sql, account)?.key(key);
-      return row && (row.hash || key === ACCOUNT_POLICY) ? keyStatus(account, row, this.#now()) : undefined;
-    });
+  keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+    return this.#apiKeys.keyState(account, key);
   }
 
-  async keys(account: string): Promise<readonly KeyRecord[]> {
-    checkAccount(account);
-    const keys = await this.#session.read((sql) => SqliteAccount.find(sql, account)?.keys() ?? []);
-    return keys.filter((key) => key.hash).map((key) => keyRecord(account, key));
+  keys(account: string): Promise<readonly KeyRecord[]> {
+    return this.#apiKeys.keys(account);
   }
 
-  async keyHashes(account: string): Promise<ReadonlyMap<string, KeyHashes>> {
-    checkAccount(account);
-    return keyHashes(await this.#session.read((sql) => SqliteAccount.find(sql, account)?.keys() ?? []));
+  keyHashes(account: string): Promise<ReadonlyMap<string, KeyHashes>> {
+    return this.#apiKeys.keyHashes(account);
   }
 
-  async updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
-    checkUpdateKey(command);
-    return this.#command(command.account, (rows, now) => durable(updateKey(rows, command, now)), 'durable');
+  updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
+    return this.#apiKeys.updateKey(command);
   }
 
-  async rotateKey(command: RotateKey): Promise<RotateKeyResult> {
-    checkRotateKey(command);
-    const { account, hash } = command;
-    return this.#session.write('durable', (accounts) =>
-      durable(rotateKey(accounts.find(account), command, this.#now(), isHashTaken(accounts.sql, hash))),
-    );
+  rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+    return this.#apiKeys.rotateKey(command);
   }
 
-  async revokeKey(account: string, key: string): Promise<boolean> {
-    checkKeyOf(account, key);
-    return this.#command(account, (rows, now) => revokeKey(rows, key, now), 'durable');
+  revokeKey(account: string, key: string): Promise<boolean> {
+    return this.#apiKeys.revokeKey(account, key);
   }
 
   /** Reads the whole file, which blocks this process's event loop. */
@@ -473,21 +433,6 @@ export class SqliteStore implements LedgerStore {
 function openDatabase(path: string): Database {
   const sqlite = process.getBuiltinModule('node:sqlite');
   return new sqlite.DatabaseSync(path);
-}
-
-/** A commit at FULL is on the disk, with all earlier ones: those may be of a process that has crashed since. */
-function durable<Reply extends { readonly code: string }>(
-  reply: Reply,
-): Reply & { readonly durable?: boolean } {
-  return reply.code === 'ok' ? { ...reply, durable: true } : reply;
-}
-
-/** Finds the account, or creates it unless `mustExist`. */
-function accountFor(
-  accounts: SqliteAccounts,
-  { account, mustExist }: MakesAccount & { readonly account: string },
-): SqliteAccount | undefined {
-  return mustExist ? accounts.find(account) : accounts.open(account);
 }
 
 function within64Bits(seq: bigint): bigint {
