@@ -45,10 +45,12 @@ import type {
 import type {
   BudgetPeriod,
   Counters,
+  CountersStatus,
   CreateKey,
   CreateKeyResult,
   EndUserLimits,
   EndUserState,
+  EndUserStatus,
   ExceededLimit,
   FoundKey,
   KeyLimits,
@@ -453,6 +455,7 @@ export class LedgerModel {
     }
     account.terms.set(id, String(amount));
     if (request) request.refunded = amount;
+    if (request) account.reenter(request);
     const of = request ? recordOf(request) : { key, model };
     const row = { key: of.key, model: of.model ?? '' };
     account.refunds.push({ ...NO_COUNTS, ...row, day: dayOf(requestId), charged: -amount });
@@ -548,26 +551,21 @@ export class LedgerModel {
       id === '@' ? account?.policy : account?.keys.find((each) => each.id === id && each.hash !== undefined);
     if (!account || !key) return undefined;
     const holder = id === '@' ? account.policyHolder(key) : account.keyHolder(key);
-    const at = Math.max(now, key.countedAt);
+    return { ...keyRecord(name, key), ...countersStatus(account, holder, now) };
+  }
+
+  endUserState(name: string, endUser: string, id?: string): EndUserStatus | undefined {
+    const { now } = this.#clock;
+    const account = this.#accounts.get(name);
+    const key = account?.keys.find((each) => each.id === id) ?? newKey('', undefined, { name: '' }, now);
+    const holder = account?.holdersFor(key, endUser, now).find(({ kind }) => kind === 'end_user');
+    if (!account || !holder) return undefined;
+    const { key: scope } = holder.of as User;
     return {
-      ...keyRecord(name, key),
-      now,
-      held: total(account.running(holder.has).map((request) => request.hold)),
-      running: account.running(holder.has).length,
-      spent: account.charged(holder),
-      budgets: (key.limits.budgets ?? []).map((budget) => {
-        const { left } = account.room([{ ...holder, limits: { budgets: [budget] } }], now)!;
-        // Windows are at most 31 days long: find the first moment of the next one.
-        const hours = Array.from({ length: 32 * 24 }, (_, n) => Math.floor(at / HOUR) * HOUR + n * HOUR);
-        const next = hours.find((hour) => windowOf(budget.per, hour) > windowOf(budget.per, at));
-        return {
-          ...budget,
-          spent: account.charged(holder, budget.per, at),
-          left: left < 0n ? 0n : left,
-          ...(next !== undefined && { resetsAt: next }),
-        };
-      }),
-      ...ratesIn([holder], now),
+      ...(scope !== '' && { key: scope }),
+      endUser,
+      ...shares([holder]),
+      ...countersStatus(account, holder, now),
     };
   }
 
@@ -625,6 +623,28 @@ export class LedgerModel {
   compactUsage(name: string, beforeDay: string): void {
     const account = this.#accounts.get(name);
     account?.compactedUsage.push(...account.usage().filter(({ day }) => day < beforeDay));
+  }
+
+  /** Removes rows, and with them what they have counted. */
+  prune(name: string): number {
+    const account = this.#accounts.get(name);
+    const { now } = this.#clock;
+    if (!account) return 0;
+    const users = account.users.filter((user) => account.isAsNew(account.userHolder(user), now));
+    for (const user of users) {
+      account.uncount(account.userHolder(user));
+      account.users.splice(account.users.indexOf(user), 1);
+    }
+    const sessions = account.keys.filter((key) => {
+      const runs = account.running(account.keyHolder(key).has).length > 0;
+      const isSession = key.id.startsWith('ses-') && key.hash !== undefined && !runs;
+      return isSession && now >= (key.expiresAt ?? Infinity) + DAY;
+    });
+    for (const key of sessions) {
+      account.uncount(account.keyHolder(key));
+      account.keys.splice(account.keys.indexOf(key), 1);
+    }
+    return users.length + sessions.length;
   }
 
   freeze(name: string, frozen: boolean): boolean {
@@ -782,11 +802,30 @@ class Account {
   }
 
   /** Total charge of a holder's requests, or of those that were admitted in the same period as `at`. */
-  charged({ has }: Holder, per: BudgetPeriod = 'lifetime', at = 0): bigint {
+  charged({ kind, has }: Holder, per: BudgetPeriod = 'lifetime', at = 0): bigint {
     const counted = this.requests.filter(
       (request) => has(request) && windowOf(per, request.at) === windowOf(per, at),
     );
-    return total(counted.map((request) => request.charged - (request.refunded ?? 0n)));
+    return total(counted.map((request) => netCharge(request) - (request.uncounted[kind] ?? 0n)));
+  }
+
+  /** What the requests of a holder were charged so far counts no more. */
+  uncount({ kind, has }: Holder): void {
+    for (const request of this.requests) if (has(request)) request.uncounted[kind] = netCharge(request);
+  }
+
+  /** A holder that was removed, and made again after the clock stepped back, is as old as its request. */
+  reenter(request: Request): void {
+    for (const { of } of this.holdersOf(request)) of.countedAt = Math.max(of.countedAt, request.at);
+  }
+
+  /** Whether a new holder would count the same. */
+  isAsNew({ limits, has, of, rate }: Holder, now: number): boolean {
+    if (this.running(has).length > 0) return false;
+    const budgets = limits.budgets ?? [];
+    if (budgets.some(({ per }) => per === 'lifetime' || windowOf(per, now) <= of.countedAt)) return false;
+    const rates = (['requests', 'tokens'] as const).map((name) => rate(name, now));
+    return rates.every((each) => !each || each.level === each.limit * MINUTE);
   }
 
   /** The tightest budget; undefined without one. */
@@ -924,6 +963,7 @@ class Account {
       counts: countsIn(holders),
       hold,
       charged: 0n,
+      uncounted: {},
       checkpoint: 0n,
       tokens,
       idempotencyKey,
@@ -1083,6 +1123,7 @@ class Account {
     this.burn(moved);
     if (request.charged === 0n) request.due = Math.max(request.due, finalDue(id, now));
     request.charged += moved;
+    this.reenter(request);
     this.write(now, { type: 'l', id, amount: moved, key });
     this.expireCredit(now);
     return true;
@@ -1125,6 +1166,7 @@ class Account {
 
   /** Corrects the tokens of the request to the final number. */
   giveTokens(request: Request, used: number, now: number): void {
+    this.reenter(request);
     for (const { take } of this.holdersOf(request)) {
       if (used !== request.tokens) take('tokens', used - request.tokens, now);
     }
@@ -1164,6 +1206,8 @@ interface Request {
   hold: bigint;
   charged: bigint;
   refunded?: bigint;
+  /** What counts no more, because the row that counted it was removed. */
+  readonly uncounted: { [Kind in LimitHolder]?: bigint };
   checkpoint: bigint;
   tokens: number;
   due: number;
@@ -1278,6 +1322,7 @@ function blank(id: string, now: number): Request {
     state: 'voided',
     hold: 0n,
     charged: 0n,
+    uncounted: {},
     checkpoint: 0n,
     tokens: 0,
     due: finalDue(id, now),
@@ -1315,6 +1360,10 @@ function filled({
   paused = false,
 }: KeyTerms): Pick<Key, 'name' | 'limits' | 'endUsers' | 'expiresAt' | 'policy' | 'paused'> {
   return { name, limits, endUsers, expiresAt, policy, paused };
+}
+
+function netCharge({ charged, refunded = 0n }: Request): bigint {
+  return charged - refunded;
 }
 
 function windowOf(per: BudgetPeriod, now: number): number {
@@ -1427,6 +1476,29 @@ function keyRecord(account: string, key: Key): KeyRecord {
     ...(policy !== undefined && { policy }),
     version,
     ...(previous && { overlapUntil: previous.until }),
+  };
+}
+
+function countersStatus(owner: Account, holder: Holder, now: number): CountersStatus {
+  const at = Math.max(now, holder.of.countedAt);
+  return {
+    now,
+    held: total(owner.running(holder.has).map((request) => request.hold)),
+    running: owner.running(holder.has).length,
+    spent: owner.charged(holder),
+    budgets: (holder.limits.budgets ?? []).map((budget) => {
+      const { left } = owner.room([{ ...holder, limits: { budgets: [budget] } }], now)!;
+      // Windows are at most 31 days long: find the first moment of the next one.
+      const hours = Array.from({ length: 32 * 24 }, (_, n) => Math.floor(at / HOUR) * HOUR + n * HOUR);
+      const next = hours.find((hour) => windowOf(budget.per, hour) > windowOf(budget.per, at));
+      return {
+        ...budget,
+        spent: owner.charged(holder, budget.per, at),
+        left: left < 0n ? 0n : left,
+        ...(next !== undefined && { resetsAt: next }),
+      };
+    }),
+    ...ratesIn([holder], now),
   };
 }
 

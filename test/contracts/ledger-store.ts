@@ -8,6 +8,7 @@ import { describeClaims } from './ledger-claims.ts';
 import { describeCredits } from './ledger-credits.ts';
 import { describeCreditLines } from './ledger-credit-lines.ts';
 import { describeEdges } from './ledger-edges.ts';
+import { describeEndUsers } from './ledger-end-users.ts';
 import { useLedger } from './ledger-fixture.ts';
 import { describeGateways } from './ledger-gateways.ts';
 import { describeIdempotency } from './ledger-idempotency.ts';
@@ -66,6 +67,7 @@ export function describeLedgerStore<Store extends LedgerStore>(
     describeIdempotency(ledger);
     describeKeys(ledger);
     describeKeyChanges(ledger);
+    describeEndUsers(ledger);
     describeUsage(ledger);
     describeGateways(ledger);
     describeCredits(ledger);

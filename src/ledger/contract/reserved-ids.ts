@@ -7,5 +7,8 @@ export function refundId(requestId: string): string {
   return `${REFUND_PREFIX}${requestId}`;
 }
 
+/** Prefix of the ids of sessions, among the keys of an account. Their rows are removed some time after they expired. */
+export const SESSION_PREFIX = 'ses-';
+
 /** Prefixes of ids that the ledger gives: no grant or adjustment may have one. */
 export const RESERVED_PREFIXES: readonly string[] = [ALLOWANCE_PREFIX, REFUND_PREFIX];

@@ -100,6 +100,10 @@ export class MemoryAccount implements AccountRows {
     this.saveKey(row);
   }
 
+  deleteKey(row: KeyRow): void {
+    this.#keys.delete(row.key);
+  }
+
   endUser(id: string): EndUserRow | undefined {
     return this.#endUsers.get(id);
   }
@@ -110,6 +114,14 @@ export class MemoryAccount implements AccountRows {
 
   saveEndUser(row: EndUserRow): void {
     this.#endUsers.set(row.id, row);
+  }
+
+  deleteEndUser(row: EndUserRow): void {
+    this.#endUsers.delete(row.id);
+  }
+
+  endUsers(): Iterable<EndUserRow> {
+    return this.#endUsers.values();
   }
 
   openLots(): readonly LotRow[] {

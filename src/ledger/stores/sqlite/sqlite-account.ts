@@ -11,6 +11,7 @@ import {
 } from '../../engine/account-rows.ts';
 import type { AccountState, DeletedAccount, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
 import { ACCOUNT_POLICY, type FoundKey } from '../../contract/key-records.ts';
+import { SESSION_PREFIX } from '../../contract/reserved-ids.ts';
 import { accountHolders, foundKey } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
@@ -152,6 +153,20 @@ export class SqliteAccount implements AccountRows {
     this.#keys.delete(row.key);
   }
 
+  deleteKey(row: KeyRow): void {
+    this.#changedKeys.delete(row.key);
+    this.#keys.delete(row.key);
+    this.#sql(DELETE_KEY).run(this.#id, row.key);
+  }
+
+  /** The sessions that expired before a time, at most `most`. */
+  expiredSessions(before: number, most: number): KeyRow[] {
+    this.save();
+    return this.#sql(EXPIRED_SESSIONS)
+      .all(this.#id, SESSION_PREFIX, `${SESSION_PREFIX}~`, before, most)
+      .map(KEY.read);
+  }
+
   endUser(id: string): EndUserRow | undefined {
     return this.#endUsers.find(id);
   }
@@ -162,6 +177,15 @@ export class SqliteAccount implements AccountRows {
 
   saveEndUser(row: EndUserRow): void {
     this.#endUsers.save(row);
+  }
+
+  deleteEndUser(row: EndUserRow): void {
+    this.#endUsers.delete(row);
+  }
+
+  /** End users of whom nothing runs, after an id, in order, at most `most`. */
+  idleEndUsers(after: string, most: number): EndUserRow[] {
+    return this.#endUsers.idle(after, most);
   }
 
   openLots(): readonly LotRow[] {
@@ -414,6 +438,8 @@ const KEY_BY_HASH = `
 const INSERT_KEY = insert('keys', KEY);
 const UPDATE_KEY = `${update('keys', KEY_STATE)} WHERE account = ? AND id = ?`;
 const UPDATE_KEY_TERMS = `${update('keys', KEY_TERMS)} WHERE account = ? AND id = ?`;
+const DELETE_KEY = 'DELETE FROM keys WHERE account = ? AND id = ?';
+const EXPIRED_SESSIONS = `${KEYS} AND id > ? AND id < ? AND hash IS NOT NULL AND expires_at <= ? AND running = 0 LIMIT ?`;
 
 const LOTS = `SELECT ${LOT.names.join(', ')} FROM lots WHERE account = ?`;
 const SAVE_LOT = `${insert('lots', LOT)} ON CONFLICT DO UPDATE SET remaining = excluded.remaining`;

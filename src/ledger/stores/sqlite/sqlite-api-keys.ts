@@ -2,6 +2,7 @@ import {
   ACCOUNT_POLICY,
   type CreateKey,
   type CreateKeyResult,
+  type EndUserStatus,
   type FoundKey,
   type KeyHashes,
   type KeyRecord,
@@ -14,6 +15,7 @@ import {
 import { replyMeta } from '../../engine/account-rows.ts';
 import {
   createdKey,
+  endUserStatus,
   isSameKey,
   keyHashes,
   keyRecord,
@@ -25,6 +27,7 @@ import {
 import {
   checkAccount,
   checkCreateKey,
+  checkEndUserOf,
   checkKeyOf,
   checkRotateKey,
   checkUpdateKey,
@@ -70,6 +73,14 @@ export class SqliteApiKeys {
     return this.#session.read((sql) => {
       const row = SqliteAccount.find(sql, account)?.key(key);
       return row && (row.hash || key === ACCOUNT_POLICY) ? keyStatus(account, row, this.#now()) : undefined;
+    });
+  }
+
+  async endUserState(account: string, endUser: string, key?: string): Promise<EndUserStatus | undefined> {
+    checkEndUserOf(account, endUser, key);
+    return this.#session.read((sql) => {
+      const rows = SqliteAccount.find(sql, account);
+      return rows && endUserStatus(rows, { endUser, key }, this.#now());
     });
   }
 

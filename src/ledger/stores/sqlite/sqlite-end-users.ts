@@ -43,9 +43,22 @@ export class SqliteEndUsers {
     this.#changed.add(row);
   }
 
+  delete(row: EndUserRow): void {
+    this.#rows.delete(row.id);
+    this.#changed.delete(row);
+    this.#sql(DELETE).run(this.#account, row.id);
+    if (this.#count !== undefined) this.#count -= 1;
+  }
+
   write(): void {
     for (const row of this.#changed) this.#sql(SAVE).run(this.#account, ...valuesOf(END_USER, row));
     this.#changed.clear();
+  }
+
+  /** Rows of whom nothing runs, after an id, in order, at most `most`. */
+  idle(after: string, most: number): EndUserRow[] {
+    this.write();
+    return this.#sql(IDLE).all(this.#account, after, most).map(END_USER.read);
   }
 
   /** All rows, as written. */
@@ -56,6 +69,8 @@ export class SqliteEndUsers {
 
 const ROWS = `SELECT ${END_USER.names.join(', ')} FROM end_users WHERE account = ?`;
 const BY_ID = `${ROWS} AND id = ?`;
+const IDLE = `${ROWS} AND id > ? AND running = 0 ORDER BY id LIMIT ?`;
+const DELETE = 'DELETE FROM end_users WHERE account = ? AND id = ?';
 const COUNT = 'SELECT count(*) AS count FROM end_users WHERE account = ?';
 const SAVE = `INSERT INTO end_users (account, ${END_USER.names.join(', ')})
   VALUES (?${', ?'.repeat(END_USER.names.length)})

@@ -54,6 +54,7 @@ import {
 import type {
   CreateKey,
   CreateKeyResult,
+  EndUserStatus,
   FoundKey,
   KeyHashes,
   KeyRecord,
@@ -76,6 +77,7 @@ import { claim } from './sqlite-claims.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
 import { deletedAccounts } from './sqlite-deletion.ts';
 import { followClock } from './sqlite-clock.ts';
+import { prunePage } from './sqlite-pruning.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
 import type { Database } from './sqlite-schema.ts';
 import { text } from './sqlite-columns.ts';
@@ -308,6 +310,20 @@ export class SqliteStore implements LedgerStore {
     return this.#command(account, (rows) => rows?.compactUsage(beforeDay));
   }
 
+  async prune(account: string): Promise<number> {
+    checkAccount(account);
+    let total = 0;
+    let after: string | undefined = '';
+    await this.#steps(async () => {
+      const from = after ?? '';
+      const page = await this.#command(account, (rows, now) => rows && prunePage(rows, from, now));
+      total += page?.pruned ?? 0;
+      after = page?.next;
+      return after !== undefined;
+    });
+    return total;
+  }
+
   async freeze(account: string, frozen: boolean): Promise<boolean> {
     checkAccount(account);
     return this.#command(
@@ -339,6 +355,10 @@ export class SqliteStore implements LedgerStore {
 
   keyState(account: string, key: string): Promise<KeyStatus | undefined> {
     return this.#apiKeys.keyState(account, key);
+  }
+
+  endUserState(account: string, endUser: string, key?: string): Promise<EndUserStatus | undefined> {
+    return this.#apiKeys.endUserState(account, endUser, key);
   }
 
   keys(account: string): Promise<readonly KeyRecord[]> {

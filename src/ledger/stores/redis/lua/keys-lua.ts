@@ -175,7 +175,7 @@ end
 
 -- The charges before the windows of now, by period.
 local function charges_before(holder)
-  local hour, day, week, month = string.match(holder.before, '^(%d+),(%d+),(%d+),(%d+)$')
+  local hour, day, week, month = string.match(holder.before, '^(%-?%d+),(%-?%d+),(%-?%d+),(%-?%d+)$')
   return {hour, day, week, month}
 end
 
@@ -194,6 +194,8 @@ end
 
 -- Counts the charge, or a refund, of a request that was admitted at a time.
 local function count_charge(holder, amount, at)
+  -- A row that was removed, and made again after the clock stepped back, is younger than the request.
+  enter_windows(holder, at)
   holder.spent, holder.changed = plus(holder.spent, amount), true
   if math.floor(at / HOUR) == math.floor(holder.at / HOUR) then return end
   local before = charges_before(holder)
