@@ -14,6 +14,7 @@ export type {
   AccountPolicy,
   AccountPolicyChanges,
   Accounts,
+  EndUserCounters,
 } from './keys/account-policies.ts';
 export type {
   EndUserPolicy,
