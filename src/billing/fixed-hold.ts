@@ -206,6 +206,7 @@ export class FixedHolds {
         usage: settledUsage(hold, consumption),
         endUser: caller.endUser,
         force: true,
+        ...this.keeper.watching,
         ...(idempotencyKey && { idempotencyKey }),
       });
       if (result.code === 'voided') throw new HoldConflictError('already_voided', requestId);

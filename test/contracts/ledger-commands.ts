@@ -195,6 +195,7 @@ type Command =
       idempotencyKey: IdempotencyKey | undefined;
       wasAdmitted: boolean;
       inParts: boolean;
+      watchesBudgets: boolean;
     } & RequestSlot)
   | ({
       op: 'void';
@@ -363,6 +364,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       idempotencyKey: fc.constantFrom(undefined, undefined, ...NAMED),
       wasAdmitted: mostly(false),
       inParts: fc.boolean(),
+      watchesBudgets: fc.boolean(),
       ...runningRequest,
       settled: fc.constantFrom(...Array.from({ length: 6 }, () => undefined), 0, 1),
     }),
@@ -591,6 +593,7 @@ async function apply(
         ...(each.idempotencyKey && { idempotencyKey: each.idempotencyKey }),
         wasAdmitted: each.wasAdmitted,
         inParts: each.inParts,
+        watchesBudgets: each.watchesBudgets,
         witnesses,
       });
     }

@@ -61,6 +61,7 @@ import type {
   KeyStatus,
   KeyTerms,
   LimitHolder,
+  MovedBudget,
   RotateKey,
   RotateKeyResult,
   UpdateKey,
@@ -211,6 +212,7 @@ export class LedgerModel {
     const inParts = isLost || command.inParts === true;
     const unspentBefore = account.available() + account.held();
     if (request?.state === 'settled') {
+      const chargedBefore = request.charged;
       if (!inParts || !account.chargeMore(request, amount, now)) {
         const isPart = account.isPart(request, amount) ? { isPart: true as const } : {};
         return reply({ code: 'duplicate', charged: request.charged, ...isPart });
@@ -222,6 +224,7 @@ export class LedgerModel {
         available: account.available(),
         unspent: account.available() + account.held(),
         unspentBefore,
+        ...(command.watchesBudgets && account.movedBudgets(request, request.charged - chargedBefore)),
       });
     }
     if (request?.state === 'voided') return reply({ code: 'voided' });
@@ -270,7 +273,8 @@ export class LedgerModel {
     account.expireCredit(now);
     const available = account.available();
     const unspent = available + account.held();
-    return reply({ code: 'ok', charged, writtenOff: lost, available, unspent, unspentBefore });
+    const budgets = command.watchesBudgets && account.movedBudgets(request, charged - before);
+    return reply({ code: 'ok', charged, writtenOff: lost, available, unspent, unspentBefore, ...budgets });
   }
 
   void({ account: name, requestId, key, model, ending, provider, ...command }: Void): VoidResult {
@@ -522,7 +526,7 @@ export class LedgerModel {
       if (mustExist && !this.#accounts.has(name)) return { code: 'no_account', ...this.#at(name) };
       const made = newKey(key, hash, terms, this.#clock.now);
       if (known) Object.assign(known, made, { createdAt: known.createdAt, countedAt: known.countedAt });
-      else this.#open(name).keys.push(made);
+      else this.#open(name).addKey(made);
       return { code: 'ok', ...this.#at(name) };
     }
     const same =
@@ -625,25 +629,18 @@ export class LedgerModel {
     account?.compactedUsage.push(...account.usage().filter(({ day }) => day < beforeDay));
   }
 
-  /** Removes rows, and with them what they have counted. */
   prune(name: string): number {
     const account = this.#accounts.get(name);
     const { now } = this.#clock;
     if (!account) return 0;
     const users = account.users.filter((user) => account.isAsNew(account.userHolder(user), now));
-    for (const user of users) {
-      account.uncount(account.userHolder(user));
-      account.users.splice(account.users.indexOf(user), 1);
-    }
+    for (const user of users) account.users.splice(account.users.indexOf(user), 1);
     const sessions = account.keys.filter((key) => {
       const runs = account.running(account.keyHolder(key).has).length > 0;
       const isSession = key.id.startsWith('ses-') && key.hash !== undefined && !runs;
       return isSession && now >= (key.expiresAt ?? Infinity) + DAY;
     });
-    for (const key of sessions) {
-      account.uncount(account.keyHolder(key));
-      account.keys.splice(account.keys.indexOf(key), 1);
-    }
+    for (const key of sessions) account.keys.splice(account.keys.indexOf(key), 1);
     return users.length + sessions.length;
   }
 
@@ -809,8 +806,8 @@ class Account {
     return total(counted.map((request) => netCharge(request) - (request.uncounted[kind] ?? 0n)));
   }
 
-  /** What the requests of a holder were charged so far counts no more. */
-  uncount({ kind, has }: Holder): void {
+  /** Another one of the same id may have been removed: what its requests were charged until now counts no more. */
+  #begin({ kind, has }: Holder): void {
     for (const request of this.requests) if (has(request)) request.uncounted[kind] = netCharge(request);
   }
 
@@ -826,6 +823,28 @@ class Account {
     if (budgets.some(({ per }) => per === 'lifetime' || windowOf(per, now) <= of.countedAt)) return false;
     const rates = (['requests', 'tokens'] as const).map((name) => rate(name, now));
     return rates.every((each) => !each || each.level === each.limit * MINUTE);
+  }
+
+  /** What a charge did to the budgets in whose current window it counts. */
+  movedBudgets(request: Request, moved: bigint): { budgets?: MovedBudget[] } {
+    const budgets = this.holdersOf(request).flatMap((holder) => {
+      const { kind, of, limits } = holder;
+      const whose = {
+        limitedBy: kind,
+        ...(kind === 'key' && { key: request.key }),
+        ...(kind === 'end_user' && userOf(request.counts.user ?? '')),
+      };
+      const current = (limits.budgets ?? []).filter(
+        ({ per }) => windowOf(per, request.at) === windowOf(per, of.countedAt),
+      );
+      return current.map(({ amount, per }): MovedBudget => {
+        const spent = this.charged(holder, per, of.countedAt);
+        const next = nextWindow(per, of.countedAt);
+        const resets = next !== undefined && { resetsAt: next };
+        return { ...whose, amount, per, spent, ...resets, spentBefore: spent - moved };
+      });
+    });
+    return budgets.length > 0 ? { budgets } : {};
   }
 
   /** The tightest budget; undefined without one. */
@@ -922,9 +941,19 @@ class Account {
   /** Adds the holders that are new. */
   keep(holders: readonly Holder[]): void {
     for (const { kind, of } of holders) {
-      if (kind === 'key' && !this.keys.includes(of as Key)) this.keys.push(of as Key);
-      if (kind === 'end_user' && !this.users.includes(of as User)) this.users.push(of as User);
+      if (kind === 'key' && !this.keys.includes(of as Key)) this.addKey(of as Key);
+      if (kind === 'end_user' && !this.users.includes(of as User)) this.#addUser(of as User);
     }
+  }
+
+  addKey(key: Key): void {
+    this.keys.push(key);
+    this.#begin(this.keyHolder(key));
+  }
+
+  #addUser(user: User): void {
+    this.users.push(user);
+    this.#begin(this.userHolder(user));
   }
 
   endUserState(user: User): EndUserState {
@@ -1206,7 +1235,7 @@ interface Request {
   hold: bigint;
   charged: bigint;
   refunded?: bigint;
-  /** What counts no more, because the row that counted it was removed. */
+  /** What was charged before its key or end user, which were removed, came back. */
   readonly uncounted: { [Kind in LimitHolder]?: bigint };
   checkpoint: bigint;
   tokens: number;
@@ -1376,6 +1405,12 @@ function windowOf(per: BudgetPeriod, now: number): number {
   return 0;
 }
 
+/** Windows are at most 31 days long: the first moment of the next one. */
+function nextWindow(per: BudgetPeriod, at: number): number | undefined {
+  const hours = Array.from({ length: 32 * 24 }, (_, n) => Math.floor(at / HOUR) * HOUR + n * HOUR);
+  return hours.find((hour) => windowOf(per, hour) > windowOf(per, at));
+}
+
 /** Sets the clock of all holders to the latest of them; returns it. */
 function enter(holders: readonly Holder[], now: number): number {
   const at = Math.max(now, ...holders.map(({ of }) => of.countedAt));
@@ -1488,9 +1523,7 @@ function countersStatus(owner: Account, holder: Holder, now: number): CountersSt
     spent: owner.charged(holder),
     budgets: (holder.limits.budgets ?? []).map((budget) => {
       const { left } = owner.room([{ ...holder, limits: { budgets: [budget] } }], now)!;
-      // Windows are at most 31 days long: find the first moment of the next one.
-      const hours = Array.from({ length: 32 * 24 }, (_, n) => Math.floor(at / HOUR) * HOUR + n * HOUR);
-      const next = hours.find((hour) => windowOf(budget.per, hour) > windowOf(budget.per, at));
+      const next = nextWindow(budget.per, at);
       return {
         ...budget,
         spent: owner.charged(holder, budget.per, at),

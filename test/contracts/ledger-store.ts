@@ -18,6 +18,7 @@ import { describeRestore } from './ledger-restore.ts';
 import { describeRefusals } from './ledger-refusals.ts';
 import { describeRefunds } from './ledger-refunds.ts';
 import { describeRequests } from './ledger-requests.ts';
+import { describeMovedBudgets } from './ledger-moved-budgets.ts';
 import { describeOrphans } from './ledger-orphans.ts';
 import { describeParts } from './ledger-parts.ts';
 import { describeUsage } from './ledger-usage.ts';
@@ -68,6 +69,7 @@ export function describeLedgerStore<Store extends LedgerStore>(
     describeKeys(ledger);
     describeKeyChanges(ledger);
     describeEndUsers(ledger);
+    describeMovedBudgets(ledger);
     describeUsage(ledger);
     describeGateways(ledger);
     describeCredits(ledger);

@@ -66,7 +66,7 @@ export const getEndUserCommand: StoreCommand = {
     const own = [
       ['end user', endUser],
       ['key', found.key],
-      ['counters', found.shared ? 'shared with others' : 'its own'],
+      ['counters', found.shared ? 'shared' : 'its own'],
     ] as const;
     print(factsText([...own, ...counterFacts(found)]), found);
     return true;

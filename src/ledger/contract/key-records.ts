@@ -194,6 +194,19 @@ export interface BudgetStatus extends Budget {
   readonly resetsAt?: number;
 }
 
+/**
+ * What a charge did to a budget in whose current window it counts. Each amount between `spentBefore` and `spent` was crossed
+ * by this charge alone, once in a window.
+ */
+export interface MovedBudget extends Omit<BudgetStatus, 'left'> {
+  readonly limitedBy: LimitHolder;
+  /** The key whose budget it is, or whose limits of end users; undefined for the account's. */
+  readonly key?: string;
+  /** Of whom the budget is, if of an end user; empty for all beyond the maximum of end users, together. */
+  readonly endUser?: string;
+  readonly spentBefore: NanoDollars;
+}
+
 /** The state of a key's limits per minute, without those that it doesn't have. */
 export interface KeyRates {
   readonly requests?: KeyRate;

@@ -1,6 +1,13 @@
 import type { AccountChanges } from './account-changes.ts';
 import type { Allowance } from './allowances.ts';
-import type { EndUserState, ExceededLimit, KeyCommands, KeyRates, KeyState } from './key-records.ts';
+import type {
+  EndUserState,
+  ExceededLimit,
+  KeyCommands,
+  KeyRates,
+  KeyState,
+  MovedBudget,
+} from './key-records.ts';
 import type { NanoDollars } from './money.ts';
 import type { ReplyMeta, MakesAccount, DurabilityInfo, Witnessed } from './reply.ts';
 import type { Ending, SettledUsage, UsageRow } from './usage.ts';
@@ -247,6 +254,8 @@ export interface Settle extends Witnessed {
    * written off before is not charged. Also in effect where the account was rolled back.
    */
   readonly inParts?: boolean;
+  /** The reply is to say which budgets the charge moved. */
+  readonly watchesBudgets?: boolean;
 }
 
 export type SettleResult = ReplyMeta &
@@ -263,6 +272,8 @@ export type SettleResult = ReplyMeta &
          */
         readonly unspent: NanoDollars;
         readonly unspentBefore: NanoDollars;
+        /** If the command asks for them, and there are any. */
+        readonly budgets?: readonly MovedBudget[];
       }
     /** Settled before: nothing was posted now. `charged` is the total charge. */
     | {

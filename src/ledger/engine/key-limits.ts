@@ -182,6 +182,11 @@ export function windowStart(per: WindowPeriod, time: number): number {
   }
 }
 
+/** Whether two times are in the same window. */
+export function isSameWindow(per: BudgetPeriod, one: number, other: number): boolean {
+  return per === 'lifetime' || windowStart(per, one) === windowStart(per, other);
+}
+
 /** End of the window of a time, in ms. */
 export function windowEnd(per: WindowPeriod, time: number): number {
   const start = windowStart(per, time);

@@ -2,6 +2,7 @@ import {
   type AccountRows,
   type CountedBy,
   type CountersRow,
+  endUserOfRow,
   endUserRowId,
   type EndUserRow,
   type KeyRow,
@@ -9,10 +10,12 @@ import {
 } from './account-rows.ts';
 import {
   budgetLeft,
+  budgetStates,
   countCharge,
   countRequest,
   countTokens,
   enterWindows,
+  isSameWindow,
   newCounters,
   rateOf,
   waitMs,
@@ -27,6 +30,7 @@ import {
   type KeyRate,
   type KeyRates,
   type LimitHolder,
+  type MovedBudget,
 } from '../contract/key-records.ts';
 import type { Admit } from '../contract/ledger-store.ts';
 import type { NanoDollars } from '../contract/money.ts';
@@ -233,6 +237,29 @@ export function countMoreHeld(holders: readonly Holder[], more: NanoDollars, now
 /** The latest time at which one of them has counted a request, or now. */
 export function latest(holders: readonly Holder[], now: number): number {
   return holders.reduce((time, { row }) => Math.max(time, row.countedAt), now);
+}
+
+/** What a charge did to the budgets in whose current window it counts. */
+export function movedBudgets(
+  account: AccountRows,
+  request: Pick<RequestRow, 'key' | 'countedBy' | 'countedAt'>,
+  moved: NanoDollars,
+): MovedBudget[] {
+  return holdersOf(account, request).flatMap(({ kind, row, limits }) => {
+    const current = (limits.budgets ?? []).filter(({ per }) =>
+      isSameWindow(per, request.countedAt, row.countedAt),
+    );
+    return budgetStates({ budgets: current }, row, row.countedAt).map(({ amount, per, spent, resetsAt }) => ({
+      limitedBy: kind,
+      ...(kind === 'key' && { key: request.key }),
+      ...(kind === 'end_user' && endUserOfRow(request.countedBy.endUser ?? '')),
+      amount,
+      per,
+      spent,
+      ...(resetsAt !== undefined && { resetsAt }),
+      spentBefore: spent - moved,
+    }));
+  });
 }
 
 /** Counts what became of a request: how much of its hold is released, what was charged or refunded, its tokens. */

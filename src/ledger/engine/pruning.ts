@@ -27,7 +27,7 @@ export function pruneSessions(account: AccountRows, rows: Iterable<KeyRow>, now:
 }
 
 /**
- * Whether a session is over for good. A day after it expired, because its row has what it has spent: if the clock steps
+ * Whether a session will never be used again. A day after it expired, because its row has what it has spent: if the clock steps
  * back to before that, it may be used again.
  */
 function isPastSession({ key, hash, expiresAt = Infinity, running }: KeyRow, now: number): boolean {

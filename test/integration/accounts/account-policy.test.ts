@@ -223,6 +223,32 @@ describe('what counts for an end user', () => {
     expect(await router.accounts.endUser('acct', 'ann', { key: id })).toMatchObject({ requestsLeft: 1 });
   });
 
+  it('is reported when it reaches a share of a budget', async () => {
+    const crossed: unknown[] = [];
+    const { router, post } = await start({
+      dimensions: { user: true },
+      thresholds: { budgetAt: ['0.0001'] },
+      hooks: { onThreshold: (event) => crossed.push(event) },
+    });
+    await router.accounts.update('acct', { endUsers: { budget: { amount: '0.10', per: 'lifetime' } } });
+    const response = await post({ ...QUESTION, user: 'ann' });
+    expect(response.status).toBe(200);
+    await expect.poll(() => crossed).toHaveLength(1);
+    expect(crossed).toEqual([
+      {
+        type: 'budget_at',
+        account: 'acct',
+        requestId: response.headers.get('x-request-id'),
+        share: '0.0001',
+        limitedBy: 'end_user',
+        endUser: 'ann',
+        amount: '0.10',
+        per: 'lifetime',
+        spent: (await router.accounts.endUser('acct', 'ann'))?.spent,
+      },
+    ]);
+  });
+
   it('is nothing where nothing limits end users', async () => {
     const { router } = await start();
     expect(await router.accounts.endUser('acct', 'ann')).toBeUndefined();

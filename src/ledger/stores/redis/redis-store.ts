@@ -273,6 +273,7 @@ export class RedisStore implements LedgerStore {
       command.inParts ? '1' : '0',
       command.wasAdmitted ? '1' : '0',
       endUserTerm(command),
+      command.watchesBudgets ? '1' : '0',
       ...witnessTerms(command),
     ]);
   }

@@ -31,13 +31,13 @@ return {decimal(#ids)}
   (reply) => reply.count(),
 );
 
-/** A session that is over for good, and the hashes that lead to it. */
+/** A session that will never be used again, and the hashes that lead to it. */
 export interface PastSession {
   readonly id: string;
   readonly hashes: readonly string[];
 }
 
-/** Those of the sessions that are over for good, as in pruning.ts; also deletes them if it is to. */
+/** Those of the sessions that will never be used again, as in pruning.ts; also deletes them if it is to. */
 export const pastSessions: LuaScript<
   [clock: string, retentionMs: string, deletes: '0' | '1', ...ids: string[]],
   PastSession[]
