@@ -16,7 +16,7 @@ import type { Failover } from '../upstream/failover.ts';
 import type { ModelDiscovery } from '../upstream/model-discovery.ts';
 import type { RunningAttempts } from '../upstream/attempt.ts';
 import { type AdmitServices, type AdmittedRequest, admitRequest, planFor } from './admit-request.ts';
-import { endUserOf } from './end-user.ts';
+import { saidDimensions } from './said-dimensions.ts';
 import { relayAnswer, type RelayServices } from './relay-answer.ts';
 import { RequestProgress } from './request-progress.ts';
 import { limitFor } from '../billing/admission.ts';
@@ -145,8 +145,8 @@ async function admit(
     givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, concatChunks(read.body));
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
-  const endUser = endUserOf(exchange.headers, request, services.settings.endUsers);
-  return admitRequest(plan, { exchange, read, modelRequest, idempotencyKey, endUser, startedAt }, services);
+  const said = saidDimensions(exchange.headers, request, settings.dimensions);
+  return admitRequest(plan, { exchange, read, modelRequest, idempotencyKey, said, startedAt }, services);
 }
 
 /** The catalog for one request. Just after start, waits for the models that providers list. */

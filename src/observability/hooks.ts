@@ -1,5 +1,5 @@
 import type { BalanceBelow, BudgetAt, LedgerEvent } from '../ledger/contract/events.ts';
-import type { Ending } from '../ledger/contract/ledger-store.ts';
+import type { Dimensions, Ending } from '../ledger/contract/ledger-store.ts';
 import type { Usage } from '../metering/usage-dialects.ts';
 
 /**
@@ -155,6 +155,8 @@ export interface Settled {
   readonly requestId: string;
   readonly account: string;
   readonly key: string;
+  /** As `{ user: 'u-17', 'tag:feature': 'search' }`: see the option `dimensions`. They may be personal data. */
+  readonly dimensions?: Dimensions;
   readonly model: string;
   /** The wildcard pattern of the model, if it came from one. Use it as a metric label, as clients choose the rest of the ID. */
   readonly wildcard?: string;

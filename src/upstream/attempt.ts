@@ -11,7 +11,7 @@ import { AttemptTimeouts } from './attempt-timeouts.ts';
 import { peek } from './peek.ts';
 import { errorMessage, saysContentRefused, saysKeyRefused } from './provider-errors.ts';
 import { toAnswer } from './provider-answer.ts';
-import type { AnswerHead, Sending, SendListener, Transport, UpstreamRequest } from './transport.ts';
+import type { AnswerHead, Sending, SendListener, Transport, UpstreamRequest } from './transport/transport.ts';
 import type { Target } from '../catalog/model.ts';
 import { Batch } from '../async/batch.ts';
 import { SlotList, type Slot } from '../async/slot-list.ts';

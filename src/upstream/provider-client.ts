@@ -7,7 +7,7 @@ import type { BodyChunks } from '../http/body-chunks.ts';
 import type { ProviderAnswer } from '../http/relay.ts';
 import type { Target } from '../catalog/model.ts';
 import type { RequestTrace } from '../observability/request-trace.ts';
-import type { Transport } from './transport.ts';
+import type { Transport } from './transport/transport.ts';
 import { upstreamRequest } from './upstream-request.ts';
 import { attempt, type AttemptProgress } from './attempt.ts';
 import { peek } from './peek.ts';

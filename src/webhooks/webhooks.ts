@@ -48,6 +48,7 @@ const EVENTS: Record<WebhookEvent, true> = {
   balance_below: true,
   budget_at: true,
   end_users_full: true,
+  dimension_full: true,
   frozen: true,
   rollback: true,
   account_lost: true,

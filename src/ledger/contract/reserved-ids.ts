@@ -10,5 +10,10 @@ export function refundId(requestId: string): string {
 /** Prefix of the ids of sessions, among the keys of an account. Their rows are removed some time after they expired. */
 export const SESSION_PREFIX = 'ses-';
 
+/** The claim of the process that tops an account up. */
+export function topUpClaim(account: string): string {
+  return `top-up ${account}`;
+}
+
 /** Prefixes of ids that the ledger gives: no grant or adjustment may have one. */
 export const RESERVED_PREFIXES: readonly string[] = [ALLOWANCE_PREFIX, REFUND_PREFIX];

@@ -187,11 +187,18 @@ function endRequest({ span, ended, settled }: TracedSpans): void {
       'ccr.voided': settled.voided,
       'ccr.usage_source': settled.usageSource,
       ...(settled.cost !== undefined && { 'ccr.cost_usd': Number(settled.cost) }),
+      ...dimensionAttributes(settled),
     }),
   });
   // The conventions mark a server span as an error only for the server's faults, not the client's.
   if (errorType !== undefined && (status >= 500 || status < 400))
     span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+/** The end user as `ccr.user`, the tag `feature` as `ccr.tag.feature`. */
+function dimensionAttributes({ dimensions = {} }: Settled): Attributes {
+  const named = Object.entries(dimensions).map(([name, value]) => [`ccr.${name.replace(':', '.')}`, value]);
+  return Object.fromEntries(named);
 }
 
 function describeAttempt(span: Span, attempt: AttemptEnded): void {

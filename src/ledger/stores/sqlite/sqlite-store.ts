@@ -16,6 +16,7 @@ import {
   checkSweep,
   checkCompact,
   checkUsage,
+  checkUsageBy,
   checkVoid,
 } from '../../engine/validate-commands.ts';
 import {
@@ -29,6 +30,7 @@ import {
   type Balance,
   type DeleteAccountResult,
   type DeletedAccount,
+  type DimensionRow,
   type EndAllowance,
   type EndAllowanceResult,
   type Extend,
@@ -70,7 +72,8 @@ import { adjust, grant, setFloor } from '../../engine/grants.ts';
 import { refund } from '../../engine/refunds.ts';
 import { checkAllow, checkEndAllowance, checkRefund, checkSetFloor } from '../../engine/validate-changes.ts';
 import { verify } from '../../engine/witnesses.ts';
-import { accountNames, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
+import { SqliteAccount } from './sqlite-account.ts';
+import { accountNames, overdueAccounts } from './sqlite-account-names.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
 import { SqliteApiKeys } from './sqlite-api-keys.ts';
 import { claim } from './sqlite-claims.ts';
@@ -80,15 +83,13 @@ import { followClock } from './sqlite-clock.ts';
 import { prunePage } from './sqlite-pruning.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
 import type { Database } from './sqlite-schema.ts';
-import { text } from './sqlite-columns.ts';
+import { text, within64Bits } from './sqlite-columns.ts';
 import { SqliteSession } from './sqlite-session.ts';
 import { durable, type WriteMode } from './sqlite-transaction.ts';
 
 /** Requests that one transaction of `sweep` ends, lines that one of `compact` removes: a few ms each. */
 const SWEEP_STEP = 100;
 const COMPACT_STEP = 1000n;
-
-const MAX_INT64 = 2n ** 63n - 1n;
 
 export interface SqliteStoreOptions {
   /** The store's clock, in ms, trusted as it is. @default `Date.now`, with detection of steps */
@@ -305,6 +306,12 @@ export class SqliteStore implements LedgerStore {
     return this.#session.read((sql) => SqliteAccount.find(sql, account)?.usage(fromDay, toDay) ?? []);
   }
 
+  async usageBy(...query: Parameters<LedgerStore['usageBy']>): Promise<readonly DimensionRow[]> {
+    checkUsageBy(...query);
+    const [account, ...rest] = query;
+    return this.#session.read((sql) => SqliteAccount.find(sql, account)?.dimensions.rows(...rest) ?? []);
+  }
+
   async compactUsage(account: string, beforeDay: string): Promise<void> {
     checkCompactUsage(account, beforeDay);
     return this.#command(account, (rows) => rows?.compactUsage(beforeDay));
@@ -453,8 +460,4 @@ export class SqliteStore implements LedgerStore {
 function openDatabase(path: string): Database {
   const sqlite = process.getBuiltinModule('node:sqlite');
   return new sqlite.DatabaseSync(path);
-}
-
-function within64Bits(seq: bigint): bigint {
-  return seq < MAX_INT64 ? seq : MAX_INT64;
 }

@@ -47,13 +47,6 @@ export function transact<T>({ database, sql }: SqliteHandle, mode: Mode, work: (
   }
 }
 
-/** A commit at FULL is on the disk, with all earlier ones: those may be of a process that has crashed since. */
-export function durable<Reply extends { readonly code: string }>(
-  reply: Reply,
-): Reply & { readonly durable?: boolean } {
-  return reply.code === 'ok' ? { ...reply, durable: true } : reply;
-}
-
 /** Whether the error means that another process locks the file. */
 export function isBusy(error: unknown): boolean {
   // The lowest byte of an extended code is the primary code.
@@ -68,4 +61,11 @@ function rollBack(sql: Sql): void {
   } catch {
     // The original failure has already ended the transaction.
   }
+}
+
+/** A commit at FULL is on the disk, with all earlier ones: those may be of a process that has crashed since. */
+export function durable<Reply extends { readonly code: string }>(
+  reply: Reply,
+): Reply & { readonly durable?: boolean } {
+  return reply.code === 'ok' ? { ...reply, durable: true } : reply;
 }

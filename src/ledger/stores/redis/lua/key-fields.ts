@@ -60,9 +60,9 @@ export function endUserRow([id, state]: readonly [id: string, state: string]): E
   return { id, ...countersOf(state) };
 }
 
-/** Parses what a charge did to a budget: "holder row period amount spent before at". */
+/** Parses what a charge did to a budget: "budget holder row period amount spent before at". */
 export function movedBudget(text: string): MovedBudget {
-  const [holder, row = '', period, amount = '', spent = '', before = '', at] = text.split(' ');
+  const [, holder, row = '', period, amount = '', spent = '', before = '', at] = text.split(' ');
   const limitedBy = holder === 'account' || holder === 'end_user' ? holder : 'key';
   const per = WINDOW_PERIODS.find((each) => each === period);
   return {

@@ -217,8 +217,8 @@ local function spent_in(per, holder, now)
   end
 end
 
--- Adds to a reply what a charge did to the budgets in whose current window it counts: "holder row period amount spent
--- before at", the last when the holder has counted latest.
+-- Adds to a reply what a charge did to the budgets in whose current window it counts: "budget holder row period amount
+-- spent before at", the last when the holder has counted latest.
 local function add_moved_budgets(result, holders, request, moved)
   for _, holder in ipairs(holders) do
     for _, budget in ipairs(holder.budgets or {}) do
@@ -226,7 +226,7 @@ local function add_moved_budgets(result, holders, request, moved)
       if per == 'lifetime' or window_start(per, request.at) == window_start(per, holder.at) then
         local spent = per == 'lifetime' and holder.spent or spent_in(per, holder, holder.at)
         local kind = holder.kind or 'key'
-        result[#result + 1] = table.concat({kind, kind == 'end_user' and request.end_user or request.key, per,
+        result[#result + 1] = table.concat({'budget', kind, kind == 'end_user' and request.end_user or request.key, per,
           decimal(budget.amount), decimal(spent), decimal(plus(spent, 0 - moved)), decimal(holder.at)}, ' ')
       end
     end

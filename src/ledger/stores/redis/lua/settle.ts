@@ -34,7 +34,7 @@ export const settle: LuaScript<
 -- ARGV[6] force        1 to post an unknown request
 -- ARGV[7] details      recorded in the journal as they are
 -- ARGV[8] model        without blanks
--- ARGV[9] usage        counts: "errors aborted prompt cached completion reasoning cost"
+-- ARGV[9] usage        counts: "errors aborted prompt cached completion reasoning cost"; then " name=value" of each dimension
 -- ARGV[10] idempotency key, as a hash, or empty
 -- ARGV[11] body        hash of the body for that key, or empty
 -- ARGV[12] in parts    1 to write off nothing
@@ -42,8 +42,8 @@ export const settle: LuaScript<
 -- ARGV[14] end user    encoded, used if the request is unknown, or empty
 -- ARGV[15] budgets     1 to say which the charge moved
 -- ARGV[16] and on      witnesses
--- returns {code, now, seq, ...}: {charged, written off, available, held, available and held before, each moved budget}
---         for ok, {charged, 1 if in part} for duplicate
+-- returns {code, now, seq, ...}: {charged, written off, available, held, available and held before, dimensions that share
+--         a row, "budget" and each moved one} for ok, {charged, 1 if in part} for duplicate
 ${ENDS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
 if not load_totals() then return reply(now, 'no_account') end
@@ -52,10 +52,11 @@ local amount = tonumber(ARGV[3])
 local unspent_before = plus(totals.h, totals.av)
 local is_deleted = not request and amount == 0 and may_be_deleted_free(id)
 if not request and ARGV[13] == '1' and not is_deleted and request_time(id) > totals.lw then rolled_back = true end
+local usage, dimensions = usage_of(ARGV[9])
 local in_parts = check_witnesses(16) or ARGV[12] == '1'
 if request and request.state == 'S' then
   local charged_before = request.amount
-  if not in_parts or not charge_more(request, amount, now) then
+  if not in_parts or not charge_more(request, amount, now, dimensions) then
     return reply(now, 'duplicate', decimal(request.amount), is_charged_in_part(request, amount) and '1' or '0')
   end
   local result = reply(now, 'ok', decimal(request.amount), '0', decimal(totals.av), decimal(totals.h),
@@ -105,7 +106,7 @@ if ARGV[10] ~= '' and request.hashes == '' then
   end
 end
 local hold, charged, moved, written_off = finish(request, 'S', amount, tonumber(ARGV[5]), now, ARGV[8],
-  usage_of(ARGV[9]), in_parts)
+  usage, dimensions, in_parts)
 write_line(now, kind, id, moved, {
   hold = kind == 's' and hold or nil,
   written_off = written_off > 0 and written_off or nil,
@@ -114,7 +115,7 @@ write_line(now, kind, id, moved, {
 })
 update_credits(now)
 local result = reply(now, 'ok', decimal(charged), decimal(written_off), decimal(totals.av), decimal(totals.h),
-  decimal(unspent_before))
+  decimal(unspent_before), unpack(shared_dimensions or {}))
 if ARGV[15] == '0' then return result end
 return add_moved_budgets(result, holders_of(request), request, moved)
 `,
@@ -128,9 +129,14 @@ return add_moved_budgets(result, holders_of(request), request, moved)
         const available = reply.amount();
         const unspent = available + reply.amount();
         const unspentBefore = reply.amount();
-        const budgets = reply.texts().map(movedBudget);
-        const moved = budgets.length > 0 && { budgets };
-        return { code, charged, writtenOff, available, unspent, unspentBefore, ...moved, ...meta };
+        const told = reply.texts();
+        const budgets = told.filter((text) => text.startsWith('budget ')).map(movedBudget);
+        const shared = told.slice(0, told.length - budgets.length);
+        const more = {
+          ...(shared.length > 0 && { sharedDimensions: shared }),
+          ...(budgets.length > 0 && { budgets }),
+        };
+        return { code, charged, writtenOff, available, unspent, unspentBefore, ...more, ...meta };
       }
       case 'duplicate':
         return { code, charged: reply.amount(), ...(reply.text() === '1' && { isPart: true }), ...meta };
