@@ -79,7 +79,7 @@ try {
     peers: peers.found,
     rounds: isQuick ? 1 : 5,
     seconds: isQuick ? 0.5 : 1,
-    leadSeconds: isQuick ? 0.1 : 0.5,
+    leadSeconds: isQuick ? 0.1 : 1.5,
     warmSeconds: isQuick ? 0.3 : 3,
     isQuick,
   };

@@ -88,6 +88,7 @@ export type { CreditsRefund, RefundOptions } from './ledger/operations/refunds.t
 export {
   type Statement,
   type StatementCharge,
+  type StatementEndUser,
   StatementCompactedError,
   statementCsv,
 } from './ledger/operations/statement.ts';
@@ -166,8 +167,11 @@ export type { PresetName } from './options/preset-names.ts';
 export type {
   ChatCompletionsRouterOptions,
   CorsOptions,
+  DimensionOptions,
+  EndUserSource,
   HealthCheckOptions,
   RetryOptions,
+  TagSource,
   TransportOption,
   StoreURL,
 } from './options/router-options.ts';

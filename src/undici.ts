@@ -1,4 +1,4 @@
 import './platform/require-node.ts';
 
-export { undiciTransport, type UndiciTransportOptions } from './upstream/undici-transport.ts';
+export { undiciTransport, type UndiciTransportOptions } from './upstream/transport/undici-transport.ts';
 export type { TransportOption } from './options/router-options.ts';

@@ -103,6 +103,7 @@ const journalEntry = component(
         byok: v.optional(v.boolean()),
       }),
     ),
+    dimensions: v.optional(v.record(v.string(), v.string())),
     reason: v.optional(v.string()),
   }),
 );
@@ -132,6 +133,7 @@ const statement = component(
     charges: v.array(
       v.object({ model: v.string(), key: v.string(), requests: whole, charged: usd, refunded: usd }),
     ),
+    end_users: v.array(v.object({ user: v.string(), requests: whole, charged: usd, refunded: usd })),
     credits: v.array(journalEntry),
   }),
 );
@@ -278,8 +280,18 @@ export function toConflictError(error: unknown, account: string, isDerived: bool
   }
 }
 
-function statementAnswer({ credits, charges, ...sums }: Statement): v.InferOutput<typeof statement> {
-  return { ...inJson(sums), charges: [...charges], credits: credits.map(entryAnswer) };
+function statementAnswer({
+  credits,
+  charges,
+  endUsers,
+  ...sums
+}: Statement): v.InferOutput<typeof statement> {
+  return {
+    ...inJson(sums),
+    charges: [...charges],
+    end_users: [...endUsers],
+    credits: credits.map(entryAnswer),
+  };
 }
 
 function entryAnswer({ usage, ...entry }: CreditsEntry): v.InferOutput<typeof journalEntry> {

@@ -1,12 +1,17 @@
 /**
  * What the router's own functions take and return, in JSON: names in snake_case, times as texts. The names in `metadata`
- * are its author's.
+ * and `dimensions` are their author's.
  */
 export type InJson<Value> = {
-  readonly [Name in keyof Value as SnakeCase<Name & string>]: Name extends 'metadata'
+  readonly [Name in keyof Value as SnakeCase<Name & string>]: Name extends GivenNames
     ? Value[Name]
     : MemberInJson<Value[Name]>;
 };
+
+/** Members whose own members keep their names. */
+type GivenNames = 'metadata' | 'dimensions';
+
+const GIVEN_NAMES: ReadonlySet<string> = new Set<GivenNames>(['metadata', 'dimensions']);
 
 type MemberInJson<Value> = Value extends Date
   ? string
@@ -31,7 +36,7 @@ export function inJson<Value extends object>(
 ): InJson<Value> {
   const members = names.map((name) => {
     const member: unknown = Reflect.get(value, camelCase(name));
-    return [name, name === 'metadata' ? member : memberInJson(member)];
+    return [name, GIVEN_NAMES.has(name) ? member : memberInJson(member)];
   });
   return Object.fromEntries(members.filter(([, member]) => member !== undefined));
 }

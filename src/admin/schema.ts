@@ -92,13 +92,24 @@ export function oneOf<const Value extends string>(values: readonly Value[]): Sch
 }
 
 /** A comma-separated list in a query, e.g. `day,model`. */
-export function listInQuery<const Value extends string>(values: readonly Value[]): Schema<readonly Value[]> {
-  const wanted = `a comma-separated list of ${values.map((value) => JSON.stringify(value)).join(', ')}, each at most once`;
-  const pattern = new RegExp(`^(?:${values.join('|')})(?:,(?:${values.join('|')}))*$`);
+/** @param further - values that are accepted besides, and a pattern of them */
+export function listInQuery<const Value extends string>(
+  values: readonly Value[],
+  further?: {
+    readonly wanted: string;
+    readonly is: (value: string) => value is Value;
+    readonly pattern: string;
+  },
+): Schema<readonly Value[]> {
+  const names = [...values, ...(further ? [further.wanted] : [])].map((value) => JSON.stringify(value));
+  const wanted = `a comma-separated list of ${names.join(', ')}, each at most once`;
+  const one = [...values, ...(further ? [further.pattern] : [])].join('|');
+  const isValue = (name: string): name is Value =>
+    values.some((value) => value === name) || further?.is(name) === true;
   const schema = v.pipe(
     v.string(wanted),
-    v.regex(pattern, wanted),
-    v.transform((list) => list.split(',').flatMap((name) => values.filter((value) => value === name))),
+    v.regex(new RegExp(`^(?:${one})(?:,(?:${one}))*$`), wanted),
+    v.transform((list) => list.split(',').filter(isValue)),
     v.check((list) => new Set(list).size === list.length, wanted),
   );
   return described(wanted, schema);

@@ -14,6 +14,8 @@ import {
   whole,
 } from './schema.ts';
 import { inJson } from './in-json.ts';
+import type { TagDimension } from '../ledger/contract/usage.ts';
+import type { UsageGroup } from '../ledger/operations/usage-queries.ts';
 
 const usageRow = component(
   'UsageRow',
@@ -23,6 +25,8 @@ const usageRow = component(
     account: v.optional(v.string()),
     key: v.optional(v.string()),
     model: v.optional(v.string()),
+    user: v.optional(described('empty for none; (other) for those beyond 1,000 on a day', v.string())),
+    tag: v.optional(described('the value of the tag, as user', v.string())),
     requests: whole,
     errors: whole,
     aborted: described('requests whose client disconnected before the end', whole),
@@ -37,9 +41,15 @@ const usageRow = component(
 
 const usageRows = component(
   'UsageRows',
-  'Usage by day, account, key or model.',
+  'Usage by day, account, key or model, or by end user or tag.',
   v.object({ object: v.literal('list'), data: v.array(usageRow) }),
 );
+
+const TAGS = {
+  wanted: 'tag:NAME',
+  pattern: 'tag:[A-Za-z][A-Za-z0-9_-]{0,31}',
+  is: (group: string): group is TagDimension => group.startsWith('tag:'),
+};
 
 export const usageEndpoints: readonly Endpoint[] = [
   endpoint({
@@ -56,7 +66,7 @@ export const usageEndpoints: readonly Endpoint[] = [
       model: v.optional(
         matching('a model ID of 1 to 256 characters without blanks', /^[^\s\p{Cc}]{1,256}$/u),
       ),
-      group_by: v.optional(listInQuery(['day', 'account', 'key', 'model'])),
+      group_by: v.optional(listInQuery<UsageGroup>(['day', 'account', 'key', 'model', 'user'], TAGS)),
     }),
     body: nothing,
     answer: usageRows,

@@ -8,6 +8,7 @@ import { refusalOf } from './refusal.ts';
 import type { Settled } from '../observability/hooks.ts';
 import type {
   AdmitResult,
+  Dimensions,
   IdempotencyKey,
   LedgerStore,
   SettledUsage,
@@ -42,6 +43,7 @@ export interface AdmitRequest {
   readonly idempotencyKey: IdempotencyKey | undefined;
   /** Whom it is for. */
   readonly endUser: string | undefined;
+  readonly dimensions: Dimensions | undefined;
   /** When it arrived, by `performance.now()`. */
   readonly startedAt: number;
 }
@@ -140,9 +142,9 @@ export class BillingService implements HoldServices {
   }
 
   #holdFor(request: AdmitRequest, limit: number | undefined, amount: NanoDollars): Hold {
-    const { requestId, caller, quote, stream, startedAt, idempotencyKey, endUser } = request;
+    const { requestId, caller, quote, stream, startedAt, idempotencyKey, endUser, dimensions } = request;
     const grows = this.#grows(request);
-    const kept = { requestId, caller, quote, stream, startedAt, idempotencyKey, endUser };
+    const kept = { requestId, caller, quote, stream, startedAt, idempotencyKey, endUser, dimensions };
     const terms = { ...kept, outputLimit: limit, grows };
     return new Hold(this, terms, amount);
   }
@@ -200,7 +202,7 @@ export class BillingService implements HoldServices {
   }
 
   #settle(hold: Hold, outcome: Outcome, consumption: Charge, usage: SettledUsage): Answer<void> {
-    const { requestId, caller, idempotencyKey, endUser } = hold.terms;
+    const { requestId, caller, idempotencyKey, endUser, dimensions } = hold.terms;
     const settled = this.store.settle({
       account: caller.account,
       requestId,
@@ -210,6 +212,7 @@ export class BillingService implements HoldServices {
       usage,
       force: true,
       ...(endUser !== undefined && { endUser }),
+      ...(dimensions && { dimensions }),
       ...(idempotencyKey && { idempotencyKey }),
     });
     return andThen(settled, (result) => {
@@ -247,7 +250,7 @@ export class BillingService implements HoldServices {
   }
 
   #release(hold: Hold, outcome: Outcome): Answer<void> {
-    const { requestId, caller } = hold.terms;
+    const { requestId, caller, dimensions } = hold.terms;
     const voided = this.store.void({
       account: caller.account,
       requestId,
@@ -255,6 +258,7 @@ export class BillingService implements HoldServices {
       // What providers refuse may have any name that a client made up: those don't each get a row of usage.
       model: outcome.target.wildcard ?? outcome.target.modelId,
       ending: outcome.ending,
+      ...(dimensions && { dimensions }),
       ...(outcome.dispatched && { provider: outcome.target.provider.name }),
     });
     return andThen(voided, (result) => {
@@ -271,11 +275,12 @@ export class BillingService implements HoldServices {
   ): void {
     const { onSettled } = this.#options;
     if (!onSettled) return;
-    const { requestId, caller } = hold.terms;
+    const { requestId, caller, dimensions } = hold.terms;
     onSettled({
       requestId,
       account: caller.account,
       key: caller.key,
+      ...(dimensions && { dimensions }),
       model: target.modelId,
       ...(target.wildcard !== undefined && { wildcard: target.wildcard }),
       provider: target.provider.name,

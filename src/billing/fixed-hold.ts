@@ -2,6 +2,7 @@ import { type Slot, SlotList } from '../async/slot-list.ts';
 import type { Caller } from '../keys/caller.ts';
 import type {
   AdmitResult,
+  Dimensions,
   Ending,
   ExtendResult,
   IdempotencyKey,
@@ -24,6 +25,8 @@ export interface FixedHoldTerms {
   /** Counted against the key's tokens per minute. */
   readonly tokens: number;
   readonly idempotencyKey: IdempotencyKey | undefined;
+  readonly endUser: string | undefined;
+  readonly dimensions: Dimensions | undefined;
 }
 
 /** What was consumed, for the journal. */
@@ -33,6 +36,12 @@ export interface Consumption {
   readonly completionTokens: number | undefined;
   readonly cost: NanoDollars | undefined;
   readonly ending: Ending;
+}
+
+/** An amount that was consumed. */
+export interface FixedCost {
+  readonly amount: NanoDollars;
+  readonly consumption: Consumption;
 }
 
 /** What was charged of a hold. */
@@ -65,6 +74,8 @@ export class FixedHold implements LeasedHold {
   readonly terms: FixedHoldTerms;
   readonly amount: NanoDollars;
   readonly lease: Lease = { slot: undefined, timer: undefined };
+  /** What is charged if the router closes while it is open. */
+  owed: FixedCost | undefined;
   readonly #holds: FixedHolds;
   readonly #openedAt = performance.now();
   #charge: Promise<FixedCharge> | undefined;
@@ -112,6 +123,12 @@ export class FixedHold implements LeasedHold {
     if (this.#charge) return rejected(new HoldConflictError('already_settled', this.terms.requestId));
     return (this.#release ??= this.#holds.release(this, ending));
   }
+
+  /** Ends it, because the router closes. */
+  close(): void {
+    if (!this.owed) void this.void('closed');
+    else void this.settle(this.owed.amount, { ...this.owed.consumption, ending: 'closed' });
+  }
 }
 
 /** The open holds of a router that have a fixed amount. */
@@ -137,8 +154,8 @@ export class FixedHolds {
     terms: FixedHoldTerms,
     amount: NanoDollars,
   ): Promise<{ readonly result: AdmitResult; readonly hold: FixedHold | undefined }> {
-    const { requestId, caller, model, tokens, idempotencyKey } = terms;
-    const { account, key, externalKey, keyVersion, accountVersion, endUser, session } = caller;
+    const { requestId, caller, model, tokens, idempotencyKey, endUser } = terms;
+    const { account, key, externalKey, keyVersion, accountVersion, session } = caller;
     const admit = {
       account,
       key,
@@ -179,9 +196,9 @@ export class FixedHolds {
     });
   }
 
-  /** Voids the holds that are still open: the router closes. */
-  voidAll(): void {
-    for (const hold of this.#open.values()) void hold.void('closed');
+  /** Ends the holds that are still open: the router closes. */
+  close(): void {
+    for (const hold of this.#open.values()) hold.close();
   }
 
   renew({ terms, amount }: FixedHold): Promise<ExtendResult> {
@@ -194,7 +211,7 @@ export class FixedHolds {
 
   settle(hold: FixedHold, amount: NanoDollars, consumption: Consumption): Promise<FixedCharge> {
     this.#end(hold);
-    const { requestId, caller, model, idempotencyKey } = hold.terms;
+    const { requestId, caller, model, idempotencyKey, endUser, dimensions } = hold.terms;
     const { account } = caller;
     return this.#posting(requestId, async () => {
       const result = await this.keeper.store.settle({
@@ -204,7 +221,8 @@ export class FixedHolds {
         key: caller.key,
         model,
         usage: settledUsage(hold, consumption),
-        endUser: caller.endUser,
+        endUser,
+        dimensions,
         force: true,
         ...(idempotencyKey && { idempotencyKey }),
       });
@@ -223,10 +241,11 @@ export class FixedHolds {
 
   release(hold: FixedHold, ending: Ending): Promise<void> {
     this.#end(hold);
-    const { requestId, caller, model, provider } = hold.terms;
+    const { requestId, caller, model, provider, dimensions } = hold.terms;
     const { account, key } = caller;
     return this.#posting(requestId, async () => {
-      const result = await this.keeper.store.void({ account, requestId, key, model, ending, provider });
+      const ended = { key, model, ending, provider, dimensions };
+      const result = await this.keeper.store.void({ account, requestId, ...ended });
       if (result.code === 'settled') throw new HoldConflictError('already_settled', requestId);
       const available = result.code === 'ok' ? result.available : undefined;
       this.#tell(hold, { ...NOTHING_CONSUMED, ending }, undefined, available);
@@ -255,13 +274,14 @@ export class FixedHolds {
     available: NanoDollars | undefined,
   ): void {
     if (!this.#onSettled) return;
-    const { requestId, caller, model, provider } = terms;
+    const { requestId, caller, model, provider, dimensions } = terms;
     const { promptTokens, completionTokens, cost, ending } = consumption;
     const { charged, writtenOff } = charge ?? { charged: 0n, writtenOff: 0n };
     this.#onSettled({
       requestId,
       account: caller.account,
       key: caller.key,
+      ...(dimensions && { dimensions }),
       model,
       provider,
       upstreamModel: model,

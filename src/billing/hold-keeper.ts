@@ -18,6 +18,7 @@ import type { ThresholdWatch } from './threshold-watch.ts';
 
 /** How long an admit may take before the client gets a retryable error. */
 const ADMIT_DEADLINE_MS = 5_000;
+const MAX_DIMENSIONS_REPORTED = 10_000;
 
 export interface HoldKeeperOptions {
   /** Repeats a settle or void until it is answered, and voids what an admit without an answer may have held: a ReliableStore. */
@@ -52,6 +53,8 @@ export class HoldKeeper {
   readonly #clock: StoreClock;
   readonly #thresholds: ThresholdWatch | undefined;
   readonly #posting = new SlotList<Posting>();
+  /** Accounts and dimensions that had more values on a day than usage has rows for. */
+  readonly #toldDimensions = new Set<string>();
 
   constructor({
     store,
@@ -80,7 +83,8 @@ export class HoldKeeper {
   admit(terms: AdmitTerms, unrecordedKey?: CreateKey): Answer<AdmitResult> {
     const result = answerOf(() => this.#ask(terms));
     const isFinal = !isLater(result) && result.code !== 'stale' && result.code !== 'no_key';
-    return isFinal ? this.#answered(terms, result) : this.#admitLater(terms, result, unrecordedKey);
+    if (!isFinal) return this.#admitLater(terms, result, unrecordedKey);
+    return this.#answered(terms, result, unrecordedKey);
   }
 
   async #admitLater(
@@ -89,20 +93,26 @@ export class HoldKeeper {
     unrecordedKey: CreateKey | undefined,
   ): Promise<AdmitResult> {
     try {
-      const result = this.#answered(terms, await first);
+      const result = this.#answered(terms, await first, unrecordedKey);
       if (result.code === 'no_key' && unrecordedKey) await this.store.createKey(unrecordedKey);
       // The clock here or there was set: its client still waits.
       else if (result.code !== 'stale') return result;
-      return this.#answered(terms, await this.#ask(terms));
+      return this.#answered(terms, await this.#ask(terms), unrecordedKey);
     } catch (error) {
       throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
     }
   }
 
-  #answered({ account }: AdmitTerms, result: AdmitResult): AdmitResult {
+  #answered(
+    { account, externalKey }: AdmitTerms,
+    result: AdmitResult,
+    unrecordedKey: CreateKey | undefined,
+  ): AdmitResult {
     this.#clock.sync(result.now);
     if (result.code === 'no_funds') this.#thresholds?.refused(account, result);
-    return result;
+    // A recorded key is gone with its account.
+    const isRecorded = !externalKey && !unrecordedKey;
+    return result.code === 'no_account' && isRecorded ? { ...result, code: 'no_key' } : result;
   }
 
   #ask(terms: AdmitTerms): Answer<AdmitResult> {
@@ -138,6 +148,7 @@ export class HoldKeeper {
   charged(account: string, requestId: string, held: NanoDollars, result: SettleResult): void {
     if (result.code !== 'ok') return;
     const { charged, writtenOff } = result;
+    for (const dimension of result.sharedDimensions ?? []) this.#tellOfDimension(account, dimension);
     if (charged > held) {
       const amounts = { held: formatUsd(held), charged: formatUsd(charged) };
       this.tell({ type: 'overrun', account, requestId, ...amounts });
@@ -146,6 +157,14 @@ export class HoldKeeper {
       this.tell({ type: 'write_off', account, requestId, amount: formatUsd(writtenOff) });
     }
     this.#thresholds?.charged(account, requestId, result);
+  }
+
+  /** Once of each account: some values of a dimension share a row of usage. */
+  #tellOfDimension(account: string, dimension: string): void {
+    const told = `${account} ${dimension}`;
+    if (this.#toldDimensions.has(told) || this.#toldDimensions.size === MAX_DIMENSIONS_REPORTED) return;
+    this.#toldDimensions.add(told);
+    this.tell({ type: 'dimension_full', account, dimension });
   }
 
   /** Charges that the store has not answered. */

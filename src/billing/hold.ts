@@ -1,5 +1,10 @@
 import type { Caller } from '../keys/caller.ts';
-import type { ExtendResult, IdempotencyKey, LedgerStore } from '../ledger/contract/ledger-store.ts';
+import type {
+  Dimensions,
+  ExtendResult,
+  IdempotencyKey,
+  LedgerStore,
+} from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
@@ -22,6 +27,7 @@ export interface HoldTerms {
   readonly idempotencyKey: IdempotencyKey | undefined;
   /** Whom the request is for. */
   readonly endUser: string | undefined;
+  readonly dimensions: Dimensions | undefined;
   /** When the request arrived, by `performance.now()`. */
   readonly startedAt: number;
 }

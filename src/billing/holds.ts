@@ -3,9 +3,11 @@ import { hash } from 'node:crypto';
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
 import type { Caller } from '../keys/caller.ts';
+import { checkedEndUser, countedAs, tagDimensions } from '../keys/dimensions.ts';
 import { type IdempotencyKey, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars, parseUsd } from '../ledger/contract/money.ts';
 import { checkAccount, checkKey } from '../ledger/engine/validate-commands.ts';
+import type { DimensionSettings } from '../options/resolve-dimensions.ts';
 import { optionsObject } from '../platform/options-object.ts';
 import { showValue } from '../platform/show-value.ts';
 import {
@@ -55,6 +57,10 @@ export interface OpenHoldOptions {
   readonly provider?: string;
   /** Tokens that count against the key's limit per minute. @default 0 */
   readonly tokens?: number;
+  /** Whom the work is for, within the account: 1 to 128 characters. See the option `dimensions`. */
+  readonly user?: string;
+  /** What the work is for, by the names of the tags in `dimensions`; others are ignored. */
+  readonly tags?: Readonly<Record<string, string | undefined>>;
 }
 
 /** Credits that are held. Ends once: by `settle` or by `void`. */
@@ -104,6 +110,7 @@ export interface HoldsServices {
   readonly holds: FixedHolds;
   readonly newId: () => string;
   readonly closing: () => boolean;
+  readonly dimensions: DimensionSettings | undefined;
   /** Starts the ledger's maintenance, which ends leases. */
   readonly started: () => void;
 }
@@ -119,12 +126,14 @@ const MEMBERS: Record<keyof OpenHoldOptions, true> = {
   id: true,
   provider: true,
   tokens: true,
+  user: true,
+  tags: true,
 };
 
 export function createHolds(services: HoldsServices): Holds {
   return {
     open: async (options) => {
-      const request = parseOptions(options);
+      const request = parseOptions(options, services.dimensions);
       services.started();
       return await openHold(request, services);
     },
@@ -213,7 +222,7 @@ function chargeOf({ charged, writtenOff }: FixedCharge): HoldCharge {
   return { charged: formatUsd(charged), writtenOff: formatUsd(writtenOff) };
 }
 
-function parseOptions(options: OpenHoldOptions): HoldRequest {
+function parseOptions(options: OpenHoldOptions, settings: DimensionSettings | undefined): HoldRequest {
   optionsObject(options);
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(MEMBERS, name));
   if (unknown !== undefined) {
@@ -221,16 +230,19 @@ function parseOptions(options: OpenHoldOptions): HoldRequest {
       `holds.open has no option ${JSON.stringify(unknown)}; it takes ${Object.keys(MEMBERS).join(', ')}`,
     );
   }
-  const { account, amount, model, key, id, provider = 'host', tokens = 0 } = options;
+  const { account, amount, model, key, id, provider = 'host', tokens = 0, user, tags } = options;
   checkAccount(account);
   if (key !== undefined) checkKey(key);
   checkName('model', model);
   checkName('provider', provider);
   if (id !== undefined) checkName('id', id);
   const caller: Caller = { account, key: key ?? 'host', externalKey: key === undefined };
+  const whom = user === undefined ? {} : { endUser: checkedEndUser(user, 'user') };
+  const what = tags === undefined ? {} : { tags: tagDimensions(tags, 'tags') };
   const held = parseAmount(amount, 'amount');
   return {
     caller,
+    ...countedAs({ ...whom, ...what }, undefined, settings),
     model,
     provider,
     tokens: parseCount('tokens', tokens) ?? 0,

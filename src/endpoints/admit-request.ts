@@ -14,7 +14,9 @@ import type { Exchange } from '../http/exchange.ts';
 import type { ReadRequest } from '../http/read-body.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { Caller } from '../keys/caller.ts';
-import type { IdempotencyKey } from '../ledger/contract/ledger-store.ts';
+import { countedAs } from '../keys/dimensions.ts';
+import type { Dimensions, IdempotencyKey } from '../ledger/contract/ledger-store.ts';
+import type { Settings } from '../options/resolve-options.ts';
 import { type ModelRequest, planRequest, type PlanServices, type RequestPlan } from './plan-request.ts';
 import type { KeyRates } from '../ledger/contract/key-records.ts';
 
@@ -24,6 +26,7 @@ const MAX_KEY_CHANGES = 5;
 export interface AdmitServices extends PlanServices {
   readonly authenticator: Pick<Authenticator, 'refresh' | 'invalidate'>;
   readonly billing: BillingService;
+  readonly settings: Settings;
 }
 
 /** A request that was read and planned. */
@@ -32,8 +35,8 @@ export interface AdmissionRequest {
   readonly read: ReadRequest;
   readonly modelRequest: ModelRequest;
   readonly idempotencyKey: IdempotencyKey | undefined;
-  /** Whom the request is for, beside what its caller says. */
-  readonly endUser: string | undefined;
+  /** Whom and what the request is for, beside what its caller says. */
+  readonly said: Dimensions | undefined;
   /** Arrival time, from `performance.now()`. */
   readonly startedAt: number;
 }
@@ -79,7 +82,6 @@ export function admitRequest(
 ): Answer<AdmittedRequest> {
   if (changes === MAX_KEY_CHANGES) throw new CreditStoreUnavailableError();
   const { exchange, read, modelRequest, idempotencyKey, startedAt } = request;
-  const endUser = plan.caller.endUser ?? request.endUser;
   const { caller, model, quote, targets, byokKey } = plan;
   const { stream } = read.request;
   return andThen(ruledMembers(read.body, targets), (members) => {
@@ -90,7 +92,7 @@ export function admitRequest(
       quote,
       stream,
       idempotencyKey,
-      endUser,
+      ...countedAs(caller, request.said, services.settings.dimensions),
       startedAt,
     };
     return andThen(services.billing.admit(terms), ({ rates, hold, refusal }) => {

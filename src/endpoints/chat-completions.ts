@@ -16,7 +16,7 @@ import type { Failover } from '../upstream/failover.ts';
 import type { ModelDiscovery } from '../upstream/model-discovery.ts';
 import type { RunningAttempts } from '../upstream/attempt.ts';
 import { type AdmitServices, type AdmittedRequest, admitRequest, planFor } from './admit-request.ts';
-import { endUserOf } from './end-user.ts';
+import { saidDimensions } from './said-dimensions.ts';
 import { relayAnswer, type RelayServices } from './relay-answer.ts';
 import { RequestProgress } from './request-progress.ts';
 import { limitFor } from '../billing/admission.ts';
@@ -106,12 +106,13 @@ export async function chatCompletion(
       trace,
     };
     const result = await services.failover.firstAnswer({ targets, request, progress });
-    progress.answered(result.report);
+    progress.answered(result);
+    if (result.failure) onError(result.failure);
     read.body = [];
     const { detached } = progress;
     const [end, relayed] = await relayAnswer(result, { exchange, client, detached }, admitted, services);
-    progress.relayed(end, relayed);
-    if (end.error) onError(end.error);
+    const failure = progress.relayed(end, relayed);
+    if (failure) onError(failure);
   } catch (error) {
     progress.failed(error);
     throw error;
@@ -145,8 +146,8 @@ async function admit(
     givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, concatChunks(read.body));
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
-  const endUser = endUserOf(exchange.headers, request, services.settings.endUsers);
-  return admitRequest(plan, { exchange, read, modelRequest, idempotencyKey, endUser, startedAt }, services);
+  const said = saidDimensions(exchange.headers, request, settings.dimensions);
+  return admitRequest(plan, { exchange, read, modelRequest, idempotencyKey, said, startedAt }, services);
 }
 
 /** The catalog for one request. Just after start, waits for the models that providers list. */

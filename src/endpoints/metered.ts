@@ -1,9 +1,4 @@
-import {
-  type Consumption,
-  type FixedHold,
-  type FixedHolds,
-  NOTHING_CONSUMED,
-} from '../billing/fixed-hold.ts';
+import { type FixedHold, type FixedHolds, NOTHING_CONSUMED } from '../billing/fixed-hold.ts';
 import { checkName, type HoldUsage, parseAmount, parseConsumption } from '../billing/holds.ts';
 import { refusalOf } from '../billing/refusal.ts';
 import { isAllowed } from '../catalog/model-selection.ts';
@@ -18,6 +13,7 @@ import { type BufferedBytes, readBytes, type SizeLimits } from '../http/read-bod
 import { isResponse, sendWebResponse, webRequest } from '../http/web-message.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { Caller } from '../keys/caller.ts';
+import { countedAs } from '../keys/dimensions.ts';
 import { hashIdempotencyKey, idempotencyKeyOf } from '../keys/idempotency-key.ts';
 import type { Ending, IdempotencyKey } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
@@ -25,7 +21,9 @@ import type { ActiveRequest } from '../observability/active-request.ts';
 import { optionsObject } from '../platform/options-object.ts';
 import { showValue } from '../platform/show-value.ts';
 import type { RunningAttempts } from '../upstream/attempt.ts';
+import type { Settings } from '../options/resolve-options.ts';
 import { rateLimitHeaders } from './admit-request.ts';
+import { saidDimensions } from './said-dimensions.ts';
 
 /** Answers a request of an authenticated caller, whose credits are held meanwhile. */
 export type MeteredHandler = (request: Request, call: MeteredCall) => Response | Promise<Response>;
@@ -50,6 +48,7 @@ export interface MeteredCall {
    * also if the handler throws afterwards.
    *
    * @throws {TypeError} naming the invalid argument
+   * @throws {Error} if the response is over, or the router was closed: nothing more is charged
    */
   readonly charge: (amount: string, consumed?: HoldUsage) => void;
   /** Aborted when the client disconnects. What it had charged until then, or the whole price of a 2xx, is charged. */
@@ -117,7 +116,7 @@ export interface MeteredServices {
   readonly authenticator: Pick<Authenticator, 'refresh' | 'invalidate'>;
   readonly holds: FixedHolds;
   readonly catalog: Catalog;
-  readonly settings: SizeLimits;
+  readonly settings: SizeLimits & Pick<Settings, 'dimensions'>;
   readonly buffered: BufferedBytes;
   readonly running: RunningAttempts;
   readonly closing: () => boolean;
@@ -217,9 +216,10 @@ async function admit(
   first: Caller,
   exchange: Exchange,
   { options: { provider = 'host' } }: MeteredEndpoint,
-  { authenticator, holds, catalog }: MeteredServices,
+  { authenticator, holds, catalog, settings }: MeteredServices,
 ): Promise<FixedHold> {
   let caller = first;
+  const said = saidDimensions(exchange.headers, {}, settings.dimensions);
   const isFinal = caller.externalKey && !caller.accountVersion;
   if (!mayUse(caller, model, catalog) && !isFinal) {
     // Another process may have allowed the model since its key was looked up.
@@ -229,7 +229,8 @@ async function admit(
     if (caller.models && !mayUse(caller, model, catalog)) {
       throw new ModelNotAllowedError(model, caller.models.patterns);
     }
-    const terms = { requestId: exchange.id, caller, model, provider, tokens, idempotencyKey };
+    const counted = countedAs(caller, said, settings.dimensions);
+    const terms = { requestId: exchange.id, caller, model, provider, tokens, idempotencyKey, ...counted };
     const { result, hold } = await holds.open(terms, price);
     if (result.rates) exchange.rateLimitHeaders = rateLimitHeaders(result.rates);
     if (hold) return hold;
@@ -252,7 +253,6 @@ function mayUse({ models }: Caller, model: string, catalog: Catalog): boolean {
 class MeteredProgress {
   readonly #hold: FixedHold;
   readonly #left = new AbortController();
-  #reported: { readonly amount: NanoDollars; readonly consumed: Consumption } | undefined;
   #isOk = false;
   #isSent = false;
 
@@ -272,7 +272,11 @@ class MeteredProgress {
       model,
       held: formatUsd(held),
       charge: (amount, consumed) => {
-        this.#reported = { amount: parseAmount(amount, 'amount'), consumed: parseConsumption(consumed) };
+        const owed = { amount: parseAmount(amount, 'amount'), consumption: parseConsumption(consumed) };
+        if (this.#hold.state !== 'open') {
+          throw new Error(`charge must be called before the call is over; this one is over: ${requestId}`);
+        }
+        this.#hold.owed = owed;
       },
       clientLeft: this.#left.signal,
     };
@@ -296,12 +300,14 @@ class MeteredProgress {
     return this.#isOk && this.#isSent ? 'finished' : 'failed';
   }
 
-  /** Posts the charge, off the client's path. */
+  /** Posts the charge, off the client's path, unless the router was closed before. */
   settle(): void {
+    const hold = this.#hold;
+    if (hold.state !== 'open') return;
     const { ending } = this;
-    const whole = { amount: this.#hold.amount, consumed: NOTHING_CONSUMED };
-    const charge = this.#reported ?? (this.#isOk && this.#isSent ? whole : undefined);
-    if (charge) void this.#hold.settle(charge.amount, { ...charge.consumed, ending });
-    else void this.#hold.void(ending);
+    const whole = { amount: hold.amount, consumption: NOTHING_CONSUMED };
+    const cost = hold.owed ?? (this.#isOk && this.#isSent ? whole : undefined);
+    if (cost) void hold.settle(cost.amount, { ...cost.consumption, ending });
+    else void hold.void(ending);
   }
 }

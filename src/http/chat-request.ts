@@ -1,8 +1,10 @@
 import { InvalidRequestError } from '../errors/request-errors.ts';
+import type { DimensionSettings, TagSettings } from '../options/resolve-dimensions.ts';
 import type { ClientRoutingFields } from '../options/resolve-options.ts';
+import { type Dimensions, isTagValue, TAG_VALUE_WANTED } from '../ledger/contract/usage.ts';
 import { MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
 import type { PromptSize } from '../metering/estimate.ts';
-import { type JsonListener, JsonScanner, MAX_DEPTH } from '../json/scanner.ts';
+import { type JsonListener, JsonScanner } from '../json/scanner.ts';
 import { type JsonKind, type JsonToken, MAX_TEXT_LENGTH, tokenText } from '../json/token.ts';
 import { KeyMatcher } from '../json/key-matcher.ts';
 import type { AskedFeature } from '../metering/server-tool-fees.ts';
@@ -10,6 +12,7 @@ import { AskedFeatures, type ToolPosition } from './asked-features.ts';
 import { BILLED_FIELDS } from './billed-fields.ts';
 import { duplicateField, invalidType, unsupportedField } from './field-errors.ts';
 import { inTurns } from './body-chunks.ts';
+import { invalidJson } from './invalid-json.ts';
 import { type PromptPosition, PromptReader } from './prompt-reader.ts';
 import { REJECTED_FIELDS, rejectionReason, SETTINGS_FIELDS } from './rejected-fields.ts';
 import type { RoutingField } from './client-routing.ts';
@@ -33,6 +36,8 @@ export interface ChatRequest {
   readonly serviceTier: string | undefined;
   /** The client's `safety_identifier`, else its `user`, if they are read; undefined if missing, null or empty. */
   readonly endUser?: string;
+  /** The client's `metadata`, of the tags that are read: by the names of their dimensions. */
+  readonly tags?: Dimensions;
   /** Requests cache writes that are kept for an hour. */
   readonly hourWrites: boolean;
   readonly size: PromptSize;
@@ -99,8 +104,8 @@ export async function scanWhole(body: Buffer, fields?: OptionalFields): Promise<
 export interface OptionalFields {
   /** By which this client may choose among models and providers. */
   readonly clientRouting?: ClientRoutingFields;
-  /** Read whom the request is for, if there are settings. */
-  readonly endUsers?: object | undefined;
+  /** Read whom the request is for, and its tags. */
+  readonly dimensions?: DimensionSettings | undefined;
 }
 
 /** The part of the request that directly contains a value. */
@@ -112,6 +117,7 @@ type MemberPosition =
   | 'prediction'
   | 'stream_options'
   | 'extra_body'
+  | 'metadata'
   | 'routing'
   | 'in routing';
 
@@ -128,6 +134,7 @@ type FieldRole =
   | 'rejected'
   | 'billed'
   | 'end_user'
+  | 'metadata'
   | 'routing'
   | 'tools'
   | 'tool_choice'
@@ -137,6 +144,7 @@ type FieldRole =
   | 'extra_body';
 
 const NO_ROUTING: ClientRoutingFields = new Set();
+const NO_TAGS: readonly TagSettings[] = [];
 
 const FIELDS = new KeyMatcher<FieldRole>({
   // Fields for which the router and every other parser must read the same value.
@@ -156,6 +164,7 @@ const FIELDS = new KeyMatcher<FieldRole>({
   prediction: 'prediction',
   user: 'end_user',
   safety_identifier: 'end_user',
+  metadata: 'metadata',
   extra_body: 'extra_body',
   ...Object.fromEntries(SETTINGS_FIELDS.map((name) => [name, 'extra_body' as const])),
   ...Object.fromEntries(Object.keys(BILLED_FIELDS).map((name) => [name, 'billed' as const])),
@@ -178,12 +187,14 @@ class RequestReader implements JsonListener<MemberPosition> {
   #predictedBytes = 0;
   readonly #routing: ClientRoutingFields;
   readonly #readsEndUser: boolean;
+  readonly #tags: readonly TagSettings[];
   #key: Span = { start: 0, end: 0 };
   readonly #routingFields: RoutingField[] = [];
 
-  constructor({ clientRouting = NO_ROUTING, endUsers }: OptionalFields) {
+  constructor({ clientRouting = NO_ROUTING, dimensions }: OptionalFields) {
     this.#routing = clientRouting;
-    this.#readsEndUser = endUsers !== undefined;
+    this.#readsEndUser = dimensions?.user !== undefined;
+    this.#tags = dimensions?.tags ?? NO_TAGS;
   }
 
   key(within: MemberPosition, token: JsonToken): void {
@@ -197,6 +208,10 @@ class RequestReader implements JsonListener<MemberPosition> {
         break;
       case 'extra_body':
         this.#extraKey(token);
+        break;
+      case 'metadata':
+        this.#metadataKey(token);
+        this.#prompt.key('elsewhere', token);
         break;
       case 'body':
       case 'routing':
@@ -236,10 +251,14 @@ class RequestReader implements JsonListener<MemberPosition> {
         if (this.#role === 'prediction' && kind === 'string') {
           this.#predictedBytes += token.end - token.start - 2;
         }
+        if (within === 'request' && this.#role === 'metadata' && kind === 'object') return 'metadata';
         return this.#positionOf(within, kind, token) ?? this.#prompt.value('elsewhere', kind, token);
       case 'routing':
       case 'in routing':
         return 'in routing';
+      case 'metadata':
+        if (this.#role === 'interpreted') this.#keepValue(kind, token);
+        return this.#prompt.value('elsewhere', kind, token);
       case 'prediction':
         return this.#prompt.value('elsewhere', kind, token);
       case 'tools':
@@ -295,6 +314,7 @@ class RequestReader implements JsonListener<MemberPosition> {
       ),
       serviceTier: this.#serviceTier(),
       ...this.#endUser(),
+      ...this.#tagValues(),
       hourWrites: this.#prompt.hourWrites,
       size: this.#prompt.size,
       predictedBytes: this.#predictedBytes,
@@ -329,11 +349,21 @@ class RequestReader implements JsonListener<MemberPosition> {
     if (!match) this.#assertNotSuspicious('extra_body', token);
   }
 
+  /** Other parsers tell the names in `metadata` apart by case too. */
+  #metadataKey(token: JsonToken): void {
+    const key = tokenText(token);
+    this.#name = this.#tags.find(({ name }) => name === key)?.dimension;
+    this.#role = this.#name === undefined ? undefined : 'interpreted';
+    if (this.#name !== undefined && this.#values.has(this.#name))
+      throw duplicateField(`metadata.${key}`, true);
+  }
+
   /** Notes a known key. Rejects it if another parser could read a different value for it. */
   #noteField(table: KeyMatcher<FieldRole>, token: JsonToken, path = ''): void {
     const match = table.find(token);
     this.#name = match?.name;
     this.#role = match?.role;
+    if (match?.role === 'metadata' && this.#tags.length === 0) this.#role = undefined;
     if (match?.role === 'end_user') this.#role = this.#readsEndUser ? 'interpreted' : undefined;
     if (match?.role === 'rejected' && this.#routing.has(match.name)) this.#role = 'routing';
     if (match === undefined || (this.#role !== 'interpreted' && this.#role !== 'routing')) return;
@@ -443,6 +473,18 @@ class RequestReader implements JsonListener<MemberPosition> {
     return endUser === undefined ? {} : { endUser: endUser.toWellFormed() };
   }
 
+  #tagValues(): { readonly tags?: Dimensions } {
+    const tags: Record<string, string> = {};
+    for (const { name, dimension } of this.#tags) {
+      const wanted = `a string of ${TAG_VALUE_WANTED}`;
+      const value = this.#optional(dimension, ['string'], wanted, `metadata.${name}`);
+      if (!value || value.text === '') continue;
+      if (!isTagValue(value.text)) throw invalidType(`metadata.${name}`, `${wanted} or null`);
+      tags[dimension] = value.text;
+    }
+    return this.#tags.length > 0 ? { tags } : {};
+  }
+
   #member(name: string): MemberSpan | undefined {
     const value = this.#values.get(name);
     return value && { ...spanOf(value), key: value.key };
@@ -460,27 +502,6 @@ class RequestReader implements JsonListener<MemberPosition> {
     const inside = options.start + 1;
     return { start: inside, end: inside, text: `"include_usage":true${this.#hasNoOptions ? '' : ','}` };
   }
-}
-
-/** A truncated body of at least this length may have exceeded a server's body limit; no known limit is lower. */
-const CUT_BYTES = 100_000;
-const CUT_BY_HOST =
-  ' A server or framework before the router may have cut it (in Next.js, proxyClientMaxBodySize).';
-
-/** The error for a body that isn't JSON. */
-function invalidJson({ fault, faultAt: offset }: JsonScanner<MemberPosition>): InvalidRequestError {
-  const why = {
-    cut:
-      offset === 0
-        ? 'is empty; send a JSON object.'
-        : `is not complete JSON: it ends after ${offset} bytes, in the middle.${offset < CUT_BYTES ? '' : CUT_BY_HOST}`,
-    depth: `is nested deeper than ${MAX_DEPTH} levels.`,
-    byte:
-      offset === 0
-        ? 'does not begin like JSON; send UTF-8 without a byte order mark (BOM).'
-        : `is not valid JSON in UTF-8: unexpected byte at offset ${offset}.`,
-  }[fault];
-  return new InvalidRequestError('invalid_json', `The request body ${why}`);
 }
 
 function spanOf({ start, end }: Span): Span {

@@ -1,4 +1,5 @@
 import type { CreateKey } from '../ledger/contract/key-records.ts';
+import type { Dimensions } from '../ledger/contract/usage.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 
@@ -15,6 +16,8 @@ export interface Caller {
   readonly accountVersion?: number;
   /** Whom its requests are for, as your `authenticate` said. */
   readonly endUser?: string;
+  /** What its requests are for, by the names of the tags' dimensions. */
+  readonly tags?: Dimensions;
   /** Store time, in ms, at which the secret or the key expires and must be looked up again. */
   readonly until?: number;
   /** The only models that it may use; undefined for all. */

@@ -1,17 +1,18 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
-import { checkAccount, checkKey, commandError, isEndUser } from '../ledger/engine/validate-commands.ts';
+import { checkAccount, checkKey } from '../ledger/engine/validate-commands.ts';
 import { parseMarkup } from '../metering/markup.ts';
 import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import { parseModelPatterns } from '../options/model-patterns.ts';
 import { type Caller, ByokKeys } from './caller.ts';
+import { checkedEndUser, tagDimensions } from './dimensions.ts';
 import { asError } from '../platform/as-error.ts';
 
 const CALLER_MEMBERS: Record<keyof AuthenticatedCaller, true> = {
   account: true,
   key: true,
   user: true,
+  tags: true,
   models: true,
   markup: true,
   upstreamKeys: true,
@@ -33,18 +34,16 @@ export function hostCaller(answer: unknown): Caller | undefined {
     const known = Object.keys(CALLER_MEMBERS).join(', ');
     throw new TypeError(`authenticate returned ${JSON.stringify(unknown)}; it takes ${known}`);
   }
-  const { account, key = 'external', user, models, markup, upstreamKeys } = answer;
+  const { account, key = 'external', user, tags, models, markup, upstreamKeys } = answer;
   checkAccount(account);
   checkKey(key);
-  if (user !== undefined && !isEndUser(user)) {
-    throw commandError('user of authenticate', `a text of 1 to ${MAX_END_USER_LENGTH} characters`, user);
-  }
   if (markup !== undefined) parseMarkup(markup, 'markup of authenticate');
   return {
     account,
     key,
     externalKey: true,
-    ...(user !== undefined && { endUser: user }),
+    ...(user !== undefined && { endUser: checkedEndUser(user, 'user of authenticate') }),
+    ...(tags !== undefined && { tags: tagDimensions(tags, 'tags of authenticate') }),
     ...(models !== undefined && { models: parseModelPatterns(models, 'models of authenticate') }),
     ...(markup !== undefined && { markup: { ...markup } }),
     ...(upstreamKeys !== undefined && { upstreamKeys: new ByokKeys(upstreamKeys) }),

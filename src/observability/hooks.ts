@@ -1,5 +1,5 @@
 import type { BalanceBelow, LedgerEvent } from '../ledger/contract/events.ts';
-import type { Ending } from '../ledger/contract/ledger-store.ts';
+import type { Dimensions, Ending } from '../ledger/contract/ledger-store.ts';
 import type { Usage } from '../metering/usage-dialects.ts';
 
 /**
@@ -138,6 +138,8 @@ export interface AttemptEnded extends Omit<AttemptStarted, 'requestId' | 'index'
   readonly status?: number;
   /** Why there was no answer for the client; `client_gone` if the client left. */
   readonly errorCode?: string;
+  /** The provider's own code of its error, e.g. `model_overloaded`, or that of the connection, e.g. `ECONNREFUSED`. */
+  readonly upstreamErrorCode?: string;
   readonly upstreamRequestId?: string;
   /** Until the answer was over, or known to be unusable; in ms. */
   readonly durationMs: number;
@@ -155,6 +157,8 @@ export interface Settled {
   readonly requestId: string;
   readonly account: string;
   readonly key: string;
+  /** As `{ user: 'u-17', 'tag:feature': 'search' }`: see the option `dimensions`. They may be personal data. */
+  readonly dimensions?: Dimensions;
   readonly model: string;
   /** The wildcard pattern of the model, if it came from one. Use it as a metric label, as clients choose the rest of the ID. */
   readonly wildcard?: string;

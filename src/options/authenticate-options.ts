@@ -23,6 +23,8 @@ export interface AuthenticatedCaller {
   readonly key?: string;
   /** Whom the request is for, within the account: 1 to 128 characters. See the option `dimensions`. */
   readonly user?: string;
+  /** What the request is for, by the names of the tags in `dimensions`: 1 to 64 visible characters each; others are ignored. */
+  readonly tags?: Readonly<Record<string, string | undefined>>;
   /** Restricts the caller to these model IDs; `*` matches any characters: `openai/*`. */
   readonly models?: readonly string[];
   /** A further markup on the prices for this caller. */

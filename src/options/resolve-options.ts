@@ -13,11 +13,12 @@ import type {
   RetryOptions,
   HealthCheckOptions,
   ClientRoutingOptions,
-  DimensionOptions,
   HoldMode,
 } from './router-options.ts';
-import { suggestion, keyTypoError } from '../platform/did-you-mean.ts';
-import { showValue } from '../platform/show-value.ts';
+import { assertObject, milliseconds, oneOfError, optionError, positiveInteger } from './option-checks.ts';
+import { type DimensionSettings, resolveDimensions } from './resolve-dimensions.ts';
+
+export { assertObject, milliseconds, oneOfError, optionError, positiveInteger } from './option-checks.ts';
 
 /** All four timeouts, in ms. */
 export type Timeouts = Required<TimeoutOptions>;
@@ -33,12 +34,6 @@ export interface Cors {
   /** As browsers send them: scheme, host and port. */
   readonly origins: ReadonlySet<string> | 'any';
   readonly maxAgeSeconds: number;
-}
-
-/** Where the end user of a request is read from, beside its body. */
-export interface EndUserSettings {
-  /** In lower case. */
-  readonly header: string | undefined;
 }
 
 /** The scalar options with their defaults filled in. */
@@ -68,7 +63,7 @@ export interface Settings {
   readonly usageRetentionDays: number;
   readonly cors: Cors | undefined;
   readonly clientRouting: ClientRoutingFields;
-  readonly endUsers: EndUserSettings | undefined;
+  readonly dimensions: DimensionSettings | undefined;
   readonly waitUntil: ((work: Promise<void>) => unknown) | undefined;
 }
 
@@ -167,7 +162,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     usageRetentionDays: resolveUsageRetention(options.usageRetentionDays ?? 400),
     cors: resolveCors(options.cors),
     clientRouting: resolveClientRouting(options.clientRouting),
-    endUsers: resolveDimensions(options.dimensions),
+    dimensions: resolveDimensions(options.dimensions),
     waitUntil: options.waitUntil,
   };
 }
@@ -255,19 +250,6 @@ function resolveClientRouting(given: boolean | ClientRoutingOptions = false): Cl
       throw optionError(`clientRouting.${name}`, 'a boolean', given[name]);
   }
   return new Set([...(given.models ? ['models'] : []), ...(given.provider ? ['provider'] : [])]);
-}
-
-function resolveDimensions(given: DimensionOptions = {}): EndUserSettings | undefined {
-  assertObject(given, 'dimensions', { user: true });
-  const { user = false } = given;
-  if (user === false) return undefined;
-  if (user === true) return { header: undefined };
-  assertObject(user, 'dimensions.user', { header: true });
-  const { header } = user;
-  if (typeof header !== 'string' || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(header)) {
-    throw optionError('dimensions.user.header', 'the name of a header', header);
-  }
-  return { header: header.toLowerCase() };
 }
 
 function resolveCors(cors: boolean | CorsOptions = false): Cors | undefined {
@@ -393,45 +375,4 @@ function resolveHealth(given: HealthCheckOptions | false | undefined): HealthChe
     coolDownMs: milliseconds(coolDownMs, 'health.coolDownMs'),
     maxCoolDownMs: milliseconds(maxCoolDownMs, 'health.maxCoolDownMs'),
   };
-}
-
-/** @throws {TypeError} unless it is an object, with only known keys if those are given */
-export function assertObject(
-  value: unknown,
-  option: string,
-  known?: Readonly<Record<string, unknown>>,
-): void {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw optionError(option, 'an object', value);
-  if (!known) return;
-  for (const key of Object.keys(value)) {
-    if (!Object.hasOwn(known, key)) {
-      throw keyTypoError(option, key, Object.keys(known));
-    }
-  }
-}
-
-export function positiveInteger(value: unknown, option: string): number {
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value;
-  throw optionError(option, 'a positive integer', value);
-}
-
-/** The TypeError for an option, with its name, the valid values and the given value. */
-export function optionError(option: string, wanted: string, got: unknown): TypeError {
-  return new TypeError(`${option} must be ${wanted}, got ${showValue(got)}`);
-}
-
-/** The same where the valid values are words; suggests the nearest. */
-export function oneOfError(option: string, words: readonly string[], got: unknown): TypeError {
-  const { message } = optionError(option, `one of ${words.join(', ')}`, got);
-  return new TypeError(`${message}${suggestion(got, words)}`);
-}
-
-const MAX_TIMER_MS = 2 ** 31 - 1;
-
-export function milliseconds(value: unknown, option: string): number {
-  if (typeof value !== 'number' || !(value > 0 && value <= MAX_TIMER_MS)) {
-    throw optionError(option, `a number of milliseconds from 1 to ${MAX_TIMER_MS}`, value);
-  }
-  return value;
 }

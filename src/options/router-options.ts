@@ -203,10 +203,12 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly clientRouting?: boolean | ClientRoutingOptions;
   /**
-   * Whom requests are for, beside their key: so that policies of accounts and keys can limit each end user. `user: true`
-   * takes the body's `safety_identifier`, else its `user`; `user: { header: 'x-user-id' }` takes that header, else these
-   * fields. What `authenticate` returns as `user` comes before all of them. A value has 1 to 128 characters, else the
-   * request is a 400.
+   * What requests are counted by, beside their account, key and model: the end user, whom policies can limit too, and tags.
+   *
+   * `user: true` takes the body's `safety_identifier`, else its `user`; `user: { header: 'x-user-id' }` takes that header,
+   * else these fields. A tag `'feature'` takes the body's `metadata.feature`; `{ name: 'feature', header: 'x-feature' }`
+   * takes that header, else this field. What `authenticate` returns as `user` and `tags` comes before all of them. An end
+   * user has 1 to 128 characters, a tag 1 to 64 visible ones, else the request is a 400.
    *
    * @default none
    */
@@ -250,11 +252,20 @@ export interface CorsOptions {
 export interface DimensionOptions {
   /** @default false */
   readonly user?: boolean | EndUserSource;
+  /** At most 4, each with a name of 1 to 32 letters, digits, `_` and `-`, a letter first. @default none */
+  readonly tags?: readonly (string | TagSource)[];
 }
 
 /** Where the end user of a request is read from. */
 export interface EndUserSource {
   /** A header that comes before the body's fields: only your own servers may be able to send it. */
+  readonly header: string;
+}
+
+/** Where a tag of a request is read from. */
+export interface TagSource {
+  readonly name: string;
+  /** As that of the end user. */
   readonly header: string;
 }
 

@@ -15,6 +15,7 @@ import { hostCaller } from '../keys/host-caller.ts';
 import { RequestIds } from '../ledger/contract/request-ids.ts';
 import { createAccounts } from '../ledger/operations/accounts.ts';
 import { type Credits, createCredits } from '../ledger/operations/credits.ts';
+import { dimensionNames } from '../options/resolve-dimensions.ts';
 import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
 import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
 import { guard } from '../observability/hook-runner.ts';
@@ -161,12 +162,13 @@ export function createRouterWithTimers(
     keys: createApiKeys(store, authenticator, now),
     credits: createCredits(store, now),
     accounts: createAccountPolicies(store, createAccounts(store), authenticator),
-    usage: createUsageQueries(store, now),
+    usage: createUsageQueries(store, now, dimensionNames(settings.dimensions)),
     sessions: createSessions(store, services.sessionTokens, now),
     holds: createHolds({
       holds,
       newId,
       closing: () => lifecycle.isClosing,
+      dimensions: settings.dimensions,
       started: () => {
         lifecycle.start();
       },

@@ -21,15 +21,15 @@ import { createHookRunner, type HookRunner } from '../observability/hook-runner.
 import { resolveSettings, assertObject, type Settings } from '../options/resolve-options.ts';
 import { resolveThresholds } from '../options/resolve-thresholds.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
-import { Agents } from '../upstream/agents.ts';
-import { HttpProxyTransport } from '../upstream/http-proxy-transport.ts';
+import { Agents } from '../upstream/transport/agents.ts';
+import { HttpProxyTransport } from '../upstream/transport/http-proxy-transport.ts';
 import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { Failover } from '../upstream/failover.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
 import { ProviderClient } from '../upstream/provider-client.ts';
 import { RunningAttempts } from '../upstream/attempt.ts';
 import { StreamTermination } from '../upstream/stream-traits.ts';
-import { assertTransport, type Transport } from '../upstream/transport.ts';
+import { assertTransport, type Transport } from '../upstream/transport/transport.ts';
 import type { RouteServices } from './routes.ts';
 
 export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'>;

@@ -11,7 +11,7 @@ import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
 import { parseJson } from '../catalog/json-value.ts';
 import { type ListedModel, readListedModels } from '../catalog/provider-model-list.ts';
 import type { Provider } from '../catalog/provider.ts';
-import type { Agents } from './agents.ts';
+import type { Agents } from './transport/agents.ts';
 import { decoded } from './provider-answer.ts';
 import { saysKeyRefused } from './provider-errors.ts';
 import type { ProviderKeys } from './provider-keys.ts';

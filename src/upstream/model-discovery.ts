@@ -5,7 +5,7 @@ import { discoveredModels } from '../catalog/discovered-models.ts';
 import type { ListedModel } from '../catalog/provider-model-list.ts';
 import type { Provider } from '../catalog/provider.ts';
 import type { ResolveContext } from '../catalog/resolve-model.ts';
-import type { Agents } from './agents.ts';
+import type { Agents } from './transport/agents.ts';
 import { listModels } from './list-models.ts';
 import { ProviderKeys } from './provider-keys.ts';
 

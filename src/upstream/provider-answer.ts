@@ -5,7 +5,7 @@ import * as zlib from 'node:zlib';
 import { UpstreamError, UpstreamErrorPageError } from '../errors/upstream-errors.ts';
 import { type AnswerBody, bodyOfChunks, bodyOfStream, streamOf } from '../http/answer-body.ts';
 import type { ProviderAnswer } from '../http/relay.ts';
-import type { AnswerHead } from './transport.ts';
+import type { AnswerHead } from './transport/transport.ts';
 import { nominatedHeaders } from './upstream-request.ts';
 
 /** Allow-list of the provider's response headers, with the names under which clients get them.

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { byteLength, type BodyChunks } from '../http/body-chunks.ts';
 import type { Target } from '../catalog/model.ts';
 import type { AttemptTrace } from '../observability/request-trace.ts';
-import type { UpstreamRequest } from './transport.ts';
+import type { UpstreamRequest } from './transport/transport.ts';
 
 /** Allow-list of the client's headers that are forwarded to providers.
  *

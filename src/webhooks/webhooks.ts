@@ -47,6 +47,7 @@ const EVENTS: Record<WebhookEvent, true> = {
   write_off: true,
   balance_below: true,
   end_users_full: true,
+  dimension_full: true,
   frozen: true,
   rollback: true,
   account_lost: true,

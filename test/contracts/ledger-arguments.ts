@@ -25,6 +25,9 @@ export function describeArguments(ledger: LedgerFixture): void {
       ...more,
     });
   const usage = (more: Partial<typeof USAGE>) => ({ usage: { ...USAGE, ...more } });
+  const voided = { account: 'acme', requestId: requestId(1) };
+  const tags = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, n) => [`tag:t${n}`, 'x']));
 
   const WRONG: Readonly<Record<string, Calls>> = {
     admit: [
@@ -87,8 +90,19 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['usage.cost', () => settle(1, 1n, usage({ cost: 1 as never }))],
       ['idempotencyKey.key', () => settle(1, 1n, { idempotencyKey: { key: 'secret', body: hash } })],
       ['idempotencyKey.body', () => settle(1, 1n, { idempotencyKey: { key: hash, body: '' } })],
+      ['dimensions', () => settle(1, 1n, { dimensions: { team: 'a' } })],
+      ['dimensions', () => settle(1, 1n, { dimensions: { 'tag:a b': 'a' } })],
+      ['dimensions', () => settle(1, 1n, { dimensions: { user: 'u', ...tags(5) } })],
+      ['dimensions.user', () => settle(1, 1n, { dimensions: { user: '' } })],
+      ['dimensions.tag:a', () => settle(1, 1n, { dimensions: { 'tag:a': 'x'.repeat(129) } })],
+    ],
+    usageBy: [
+      ['account', () => ledger.store.usageBy(account, 'user', '2026-03-04', '2026-03-04')],
+      ['dimension', () => ledger.store.usageBy('acme', 'key', '2026-03-04', '2026-03-04')],
+      ['toDay', () => ledger.store.usageBy('acme', 'user', '2026-03-04', '2026-02-30')],
     ],
     void: [
+      ['dimensions', async () => ledger.store.void({ ...voided, dimensions: { model: 'a' } })],
       ['account', async () => ledger.store.void({ account, requestId: requestId(1) })],
       ['requestId', async () => ledger.store.void({ account: 'acme', requestId: short })],
       ['key', async () => ledger.store.void({ account: 'acme', requestId: requestId(1), key: 'k 1' })],

@@ -6,6 +6,8 @@ import type {
   Ending,
   IdempotencyKey,
   LedgerStore,
+  DimensionRow,
+  Dimensions,
   UsageRow,
   Witness,
 } from '../../src/ledger/contract/ledger-store.ts';
@@ -192,6 +194,7 @@ type Command =
       idempotencyKey: IdempotencyKey | undefined;
       wasAdmitted: boolean;
       inParts: boolean;
+      dimensions: Dimensions | undefined;
     } & RequestSlot)
   | ({
       op: 'void';
@@ -200,6 +203,7 @@ type Command =
       model: string | undefined;
       ending: Ending | undefined;
       provider: string | undefined;
+      dimensions: Dimensions | undefined;
     } & RequestSlot)
   | ({
       op: 'grant';
@@ -226,7 +230,13 @@ type Command =
       mustExist?: boolean;
     } & Witnessing)
   | ({ op: 'endAllowance'; account: string; id: string; at: 'now' | 'period_end' } & Witnessing)
-  | ({ op: 'refund'; account: string; amount: bigint; charged: bigint } & RequestSlot)
+  | ({
+      op: 'refund';
+      account: string;
+      amount: bigint;
+      charged: bigint;
+      dimensions: Dimensions | undefined;
+    } & RequestSlot)
   | { op: 'deleteAccount'; account: string }
   | ({ op: 'verify'; account: string } & Witnessing)
   | { op: 'createKey'; account: string; key: string; name: string; mustExist?: boolean }
@@ -247,6 +257,7 @@ type Command =
   | { op: 'freeze'; account: string; frozen: boolean }
   | { op: 'compact'; account: string; seq: bigint }
   | { op: 'usage'; account: string; days: readonly [number, number] }
+  | { op: 'usageBy'; account: string; dimension: string; days: readonly [number, number] }
   | { op: 'compactUsage'; account: string; day: number }
   | { op: 'balance'; account: string }
   | { op: 'sweep' }
@@ -255,6 +266,13 @@ type Command =
 const account = fc.oneof(
   { weight: 6, arbitrary: fc.constant('acme') },
   { weight: 1, arbitrary: fc.constant('zeta') },
+);
+const dimensions = fc.option(
+  fc.record(
+    { user: fc.constantFrom('u 1', 'ü=%'), 'tag:feature': fc.constantFrom('search', 'a b') },
+    { requiredKeys: [], noNullPrototype: true },
+  ),
+  { nil: undefined },
 );
 const key = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('daily', 'free') },
@@ -358,6 +376,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       idempotencyKey: fc.constantFrom(undefined, undefined, ...NAMED),
       wasAdmitted: mostly(false),
       inParts: fc.boolean(),
+      dimensions,
       ...runningRequest,
       settled: fc.constantFrom(...Array.from({ length: 6 }, () => undefined), 0, 1),
     }),
@@ -371,6 +390,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       model: fc.option(model, { nil: undefined }),
       ending: fc.option(ending, { nil: undefined }),
       provider: fc.constantFrom(undefined, 'openai', 'my own %'),
+      dimensions,
       ...runningRequest,
     }),
   },
@@ -378,6 +398,12 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     weight: 1,
     arbitrary: fc.oneof(
       fc.record({ op: op('usage'), account, days: fc.tuple(fc.integer({ min: -2, max: 0 }), fc.nat(2)) }),
+      fc.record({
+        op: op('usageBy'),
+        account,
+        dimension: fc.constantFrom('user', 'tag:feature'),
+        days: fc.tuple(fc.integer({ min: -2, max: 0 }), fc.nat(2)),
+      }),
       fc.record({ op: op('compactUsage'), account, day: fc.integer({ min: -3, max: 1 }) }),
     ),
   },
@@ -491,6 +517,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       account,
       amount: fc.constantFrom(1n, 3n, 9n),
       charged: fc.constantFrom(0n, 3n, 9n),
+      dimensions,
       ...request,
       settled: fc.constantFrom(undefined, 0, 1, 2),
     }),
@@ -576,6 +603,7 @@ async function apply(
         ...(each.idempotencyKey && { idempotencyKey: each.idempotencyKey }),
         wasAdmitted: each.wasAdmitted,
         inParts: each.inParts,
+        ...(each.dimensions && { dimensions: each.dimensions }),
         witnesses,
       });
     }
@@ -587,6 +615,7 @@ async function apply(
         ...(each.model !== undefined && { model: each.model }),
         ...(each.ending !== undefined && { ending: each.ending }),
         ...(each.provider !== undefined && { provider: each.provider }),
+        ...(each.dimensions && { dimensions: each.dimensions }),
         witnesses,
       });
     case 'grant': {
@@ -629,8 +658,8 @@ async function apply(
     case 'endAllowance':
       return side.endAllowance({ account: each.account, id: each.id, at: each.at, witnesses });
     case 'refund': {
-      const { account, amount, charged } = each;
-      const of = { key: 'free', model: '100% blank space' };
+      const { account, amount, charged, dimensions } = each;
+      const of = { key: 'free', model: '100% blank space', ...(dimensions && { dimensions }) };
       return side.refund({ account, requestId, amount, charged, ...of, reason: 'bad answer', witnesses });
     }
     case 'deleteAccount': {
@@ -687,6 +716,11 @@ async function apply(
       const [from, to] = each.days;
       return shown(await side.usage(each.account, dayAt(clock.now, from), dayAt(clock.now, to)));
     }
+    case 'usageBy': {
+      const [from, to] = each.days;
+      const days = [dayAt(clock.now, from), dayAt(clock.now, to)] as const;
+      return shownBy(await side.usageBy(each.account, each.dimension, ...days));
+    }
     case 'compactUsage':
       return side.compactUsage(each.account, dayAt(clock.now, each.day));
     case 'balance':
@@ -718,6 +752,12 @@ function dayAt(now: number, days: number): string {
 /** Rows with a count other than 0, sorted. */
 function shown(rows: readonly UsageRow[]): UsageRow[] {
   const id = ({ day, key: apiKey, model: name }: UsageRow): string => `${day} ${apiKey} ${name}`;
+  return rows.filter(countsSomething).toSorted((a, b) => (id(a) < id(b) ? -1 : 1));
+}
+
+/** As `shown`. */
+function shownBy(rows: readonly DimensionRow[]): DimensionRow[] {
+  const id = ({ day, dimension, value }: DimensionRow): string => `${day} ${dimension} ${value}`;
   return rows.filter(countsSomething).toSorted((a, b) => (id(a) < id(b) ? -1 : 1));
 }
 
@@ -801,6 +841,7 @@ function sorted(state: AccountState | undefined): AccountState | undefined {
       keys: state.keys.toSorted((a, b) => (a.key < b.key ? -1 : 1)),
       endUsers: state.endUsers.toSorted((a, b) => (endUserId(a) < endUserId(b) ? -1 : 1)),
       usage: shown(state.usage),
+      dimensionUsage: shownBy(state.dimensionUsage),
     }
   );
 }

@@ -34,6 +34,8 @@ import type {
   SetFloorResult,
   Settle,
   SettleResult,
+  DimensionRow,
+  Dimensions,
   UsageRow,
   Void,
   Verify,
@@ -42,6 +44,7 @@ import type {
   Witness,
   Witnessed,
 } from '../../src/ledger/contract/ledger-store.ts';
+import type { UsageCounts } from '../../src/ledger/contract/usage.ts';
 import type {
   BudgetPeriod,
   Counters,
@@ -194,6 +197,7 @@ export class LedgerModel {
     key: keyId,
     model,
     usage,
+    dimensions,
     force,
     ...command
   }: Settle): SettleResult {
@@ -209,10 +213,12 @@ export class LedgerModel {
     const inParts = isLost || command.inParts === true;
     const unspentBefore = account.available() + account.held();
     if (request?.state === 'settled') {
+      const charged = request.charged;
       if (!inParts || !account.chargeMore(request, amount, now)) {
         const isPart = account.isPart(request, amount) ? { isPart: true as const } : {};
         return reply({ code: 'duplicate', charged: request.charged, ...isPart });
       }
+      account.countBy(requestId, dimensions, { ...NO_COUNTS, charged: request.charged - charged });
       return reply({
         code: 'ok',
         charged: request.charged,
@@ -261,17 +267,19 @@ export class LedgerModel {
       due: finalDue(requestId, now, amount === 0n && !request.idempotencyKey),
       line,
     });
+    account.countBy(requestId, dimensions, usageOf(request, request.ended));
     account.burn(charged - before);
     const writtenOff = lost > 0n ? { writtenOff: lost } : {};
     const posted = { id: requestId, amount: charged - before, ...held, ...writtenOff };
-    account.write(now, { type, ...posted, key: request.key, model, usage });
+    const said = { model, usage, ...(dimensions && { dimensions }) };
+    account.write(now, { type, ...posted, key: request.key, ...said });
     account.expireCredit(now);
     const available = account.available();
     const unspent = available + account.held();
     return reply({ code: 'ok', charged, writtenOff: lost, available, unspent, unspentBefore });
   }
 
-  void({ account: name, requestId, key, model, ending, provider, ...command }: Void): VoidResult {
+  void({ account: name, requestId, key, model, ending, provider, dimensions, ...command }: Void): VoidResult {
     const { now } = this.#clock;
     const account = this.#accounts.get(name);
     const reply = this.#replies(name, account?.lacks(command));
@@ -290,6 +298,7 @@ export class LedgerModel {
         due: finalDue(requestId, now, true),
       } as const;
       account.requests.push({ ...tombstone, ended, saidAtVoid: { ending, provider } });
+      if (ended) account.countBy(requestId, dimensions, usageOf(tombstone, ended));
       return reply({ code: 'planted' });
     }
     const refund = request.charged;
@@ -300,6 +309,7 @@ export class LedgerModel {
     request.idempotencyKey = undefined;
     request.ended = { model: model ?? request.ended?.model ?? request.model, ending };
     request.saidAtVoid = { ending, provider };
+    account.countBy(requestId, dimensions, usageOf(request, request.ended));
     if (refund > 0n) account.write(now, { type: 'l', id: requestId, amount: -refund, key: request.key });
     account.expireCredit(now);
     return reply({ code: 'ok', released, available: account.available() });
@@ -433,6 +443,7 @@ export class LedgerModel {
     key,
     model,
     reason,
+    dimensions,
     ...command
   }: Refund): RefundResult {
     const { now } = this.#clock;
@@ -456,7 +467,9 @@ export class LedgerModel {
     const of = request ? recordOf(request) : { key, model };
     const row = { key: of.key, model: of.model ?? '' };
     account.refunds.push({ ...NO_COUNTS, ...row, day: dayOf(requestId), charged: -amount });
-    account.write(now, { type: 'r', id: requestId, amount: -amount, ...row, reason });
+    account.countBy(requestId, dimensions, { ...NO_COUNTS, charged: -amount });
+    const said = { reason, ...(dimensions && { dimensions }) };
+    account.write(now, { type: 'r', id: requestId, amount: -amount, ...row, ...said });
     return reply({ code: 'ok', available: account.available() });
   }
 
@@ -622,8 +635,15 @@ export class LedgerModel {
     return rows.filter(({ day }) => day >= fromDay && day <= toDay);
   }
 
+  /** As `usage`. */
+  usageBy(name: string, dimension: string, fromDay: string, toDay: string): DimensionRow[] {
+    const rows = this.#accounts.get(name)?.dimensionUsage() ?? [];
+    return rows.filter((row) => row.dimension === dimension && row.day >= fromDay && row.day <= toDay);
+  }
+
   compactUsage(name: string, beforeDay: string): void {
     const account = this.#accounts.get(name);
+    if (account) account.byDimension = account.byDimension.filter(({ day }) => day >= beforeDay);
     account?.compactedUsage.push(...account.usage().filter(({ day }) => day < beforeDay));
   }
 
@@ -687,6 +707,7 @@ export class LedgerModel {
       },
       usage: account.usage(),
       usageCompacted: total(account.compactedUsage.map(({ charged }) => charged)),
+      dimensionUsage: account.dimensionUsage(),
     };
   }
 
@@ -734,6 +755,8 @@ class Account {
   readonly allowances: ModelAllowance[] = [];
   /** Rows that take back charges. */
   readonly refunds: UsageRow[] = [];
+  /** What was counted by dimension, one by one. */
+  byDimension: DimensionRow[] = [];
   floor = 0n;
   lowestFloor = 0n;
   frozen = false;
@@ -767,6 +790,26 @@ class Account {
     for (const request of this.requests) if (request.ended) add(usageOf(request, request.ended), 1);
     for (const row of this.refunds) add(row, 1);
     for (const row of this.compactedUsage) add(row, -1);
+    return [...rows]
+      .filter(([, row]) => countsSomething(row))
+      .toSorted(byFirst)
+      .map(([, row]) => row);
+  }
+
+  countBy(id: string, dimensions: Dimensions = {}, counts: UsageCounts): void {
+    for (const [dimension, value] of Object.entries(dimensions)) {
+      this.byDimension.push({ ...pickCounts(counts), day: dayOf(id), dimension, value });
+    }
+  }
+
+  /** By day, dimension and value; sorted. */
+  dimensionUsage(): DimensionRow[] {
+    const rows = new Map<string, DimensionRow>();
+    for (const row of this.byDimension) {
+      const { day, dimension, value } = row;
+      const id = `${day} ${dimension} ${value}`;
+      rows.set(id, summed(rows.get(id) ?? { ...NO_COUNTS, day, dimension, value }, row, 1));
+    }
     return [...rows]
       .filter(([, row]) => countsSomething(row))
       .toSorted(byFirst)
@@ -1509,7 +1552,10 @@ const NO_COUNTS = {
   cost: 0n,
 };
 
-function usageOf({ id, key, charged }: Request, { model, ending, usage }: Ended): UsageRow {
+function usageOf(
+  { id, key, charged }: Pick<Request, 'id' | 'key' | 'charged'>,
+  { model, ending, usage }: Ended,
+): UsageRow {
   const day = dayOf(id);
   const isWell = usage !== undefined && ending === 'finished' && usage.finishReason !== 'error';
   const hasLeft = ending === 'client_gone';
@@ -1529,7 +1575,11 @@ function usageOf({ id, key, charged }: Request, { model, ending, usage }: Ended)
   };
 }
 
-function summed(row: UsageRow, more: UsageRow, sign: 1 | -1): UsageRow {
+function pickCounts(counts: UsageCounts): UsageCounts {
+  return summed(NO_COUNTS, counts, 1);
+}
+
+function summed<Row extends UsageCounts>(row: Row, more: UsageCounts, sign: 1 | -1): Row {
   return {
     ...row,
     requests: row.requests + sign * more.requests,
@@ -1545,7 +1595,7 @@ function summed(row: UsageRow, more: UsageRow, sign: 1 | -1): UsageRow {
 }
 
 /** A request that expired under one model and was settled under another leaves a row of zeros. */
-export function countsSomething(row: UsageRow): boolean {
+export function countsSomething(row: UsageCounts): boolean {
   return Object.values(row).some((value) => typeof value !== 'string' && Number(value) !== 0);
 }
 

@@ -7,6 +7,7 @@ import { describeArguments } from './ledger-arguments.ts';
 import { describeClaims } from './ledger-claims.ts';
 import { describeCredits } from './ledger-credits.ts';
 import { describeCreditLines } from './ledger-credit-lines.ts';
+import { describeDimensions } from './ledger-dimensions.ts';
 import { describeEdges } from './ledger-edges.ts';
 import { useLedger } from './ledger-fixture.ts';
 import { describeGateways } from './ledger-gateways.ts';
@@ -67,6 +68,7 @@ export function describeLedgerStore<Store extends LedgerStore>(
     describeKeys(ledger);
     describeKeyChanges(ledger);
     describeUsage(ledger);
+    describeDimensions(ledger);
     describeGateways(ledger);
     describeCredits(ledger);
     describeCreditLines(ledger);

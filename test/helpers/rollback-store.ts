@@ -87,6 +87,7 @@ export function rollbackStore(clock: { now: number }): RollbackStore {
     journal: (account, afterSeq, limit) => command('journal', (to) => to.journal(account, afterSeq, limit)),
     compact: (account, seq) => command('compact', (to) => to.compact(account, seq)),
     usage: (account, fromDay, toDay) => command('usage', (to) => to.usage(account, fromDay, toDay)),
+    usageBy: (...query) => command('usageBy', (to) => to.usageBy(...query)),
     compactUsage: (account, beforeDay) =>
       command('compactUsage', (to) => to.compactUsage(account, beforeDay)),
     freeze: (account, frozen) => command('freeze', (to) => to.freeze(account, frozen)),

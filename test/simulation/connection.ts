@@ -25,6 +25,7 @@ import {
   type Settle,
   type SettleResult,
   StoreUnavailableError,
+  type DimensionRow,
   type UsageRow,
   type Verify,
   type VerifyResult,
@@ -195,6 +196,10 @@ export class Connection implements LedgerStore {
 
   usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
     return this.#send('usage', account, '', (store) => store.usage(account, fromDay, toDay));
+  }
+
+  usageBy(...query: Parameters<LedgerStore['usageBy']>): Promise<readonly DimensionRow[]> {
+    return this.#send('usageBy', query[0], '', (store) => store.usageBy(...query));
   }
 
   compactUsage(account: string, beforeDay: string): Promise<void> {

@@ -266,6 +266,7 @@ export class Gateway {
       stream: plan.stream,
       idempotencyKey,
       endUser: undefined,
+      dimensions: undefined,
       startedAt: performance.now(),
     });
     if (!hold) throw refusal ?? new Error('its key was changed');

@@ -2,7 +2,7 @@ import { type ListedModel, listedIds, readListedModels } from '../../catalog/pro
 import { asError } from '../../platform/as-error.ts';
 import { parseJson } from '../../catalog/json-value.ts';
 import type { Provider } from '../../catalog/provider.ts';
-import { Agents } from '../../upstream/agents.ts';
+import { Agents } from '../../upstream/transport/agents.ts';
 import { fetchModels } from '../../upstream/list-models.ts';
 
 /** Result of a request for a provider's model list. */

@@ -65,9 +65,10 @@ export function parseArguments(command: Command, args: readonly string[]): Parse
 }
 
 /** @throws {UsageError} for a value that the option doesn't accept */
-function checkChoices(name: string, { choices, isList }: CommandOption, given: string): void {
+function checkChoices(name: string, { choices, pattern, isList }: CommandOption, given: string): void {
   for (const value of choices ? (isList ? given.split(',') : [given]) : []) {
-    if (!choices?.includes(value)) throw new UsageError(notOneOf(`--${name}`, choices ?? [], value));
+    if (!choices?.includes(value) && !pattern?.test(value))
+      throw new UsageError(notOneOf(`--${name}`, choices ?? [], value));
   }
 }
 

@@ -25,6 +25,8 @@ export interface CommandOption {
   readonly isRequired?: true;
   /** All values that it accepts; undefined if there are too many to list. */
   readonly choices?: readonly string[];
+  /** Accepted besides `choices`. */
+  readonly pattern?: RegExp;
   /** Takes several of `choices`, separated by commas. */
   readonly isList?: true;
 }

@@ -1,5 +1,7 @@
+import { isDimension, tagDimension } from '../../ledger/contract/usage.ts';
 import {
   createUsageQueries,
+  memberOf,
   type UsageGroup,
   type UsageSummary,
 } from '../../ledger/operations/usage-queries.ts';
@@ -8,7 +10,7 @@ import { formatUsd, parseUsd } from '../../ledger/contract/money.ts';
 import { type StoreCommand, usd, UsageError } from './command.ts';
 import { table } from '../terminal/table.ts';
 
-const GROUPS: readonly UsageGroup[] = ['day', 'account', 'key', 'model'];
+const GROUPS: readonly UsageGroup[] = ['day', 'account', 'key', 'model', 'user'];
 
 const COUNTS = [
   'requests',
@@ -24,15 +26,16 @@ const MONEY = ['charged', 'cost'] as const;
 
 export const usageCommand: StoreCommand = {
   name: 'usage',
-  summary: 'Show usage by day, account, key and model',
+  summary: 'Show usage by day, account, key and model, or by end user or tag',
   store: 'exists',
   positionals: '',
   options: {
     by: {
       value: 'NAMES',
       choices: [...GROUPS, 'total'],
+      pattern: /^tag:/,
       isList: true,
-      help: 'group by day, account, key, model, e.g. --by account,model; total for a single row',
+      help: 'group by day, account, key, model, e.g. --by account,model; user or tag:NAME, alone or with day and account; total for a single row',
     },
     from: { value: 'DAY', help: 'first day, UTC, e.g. 2026-11-01; default: 29 days before the last' },
     to: { value: 'DAY', help: 'last day, inclusive; default: today' },
@@ -41,7 +44,11 @@ export const usageCommand: StoreCommand = {
     model: { value: 'MODEL', help: 'only this model' },
     csv: { help: 'print CSV, for spreadsheets' },
   },
-  examples: ['usage --by account,model --from 2026-11-01', 'usage --by day --csv > usage.csv'],
+  examples: [
+    'usage --by account,model --from 2026-11-01',
+    'usage --by user --account acme',
+    'usage --by day --csv > usage.csv',
+  ],
   async run({ options, store, print }) {
     const { from, to, account, key, model, json, csv } = options;
     if (json !== undefined && csv !== undefined) throw new UsageError('--json and --csv exclude each other');
@@ -64,7 +71,10 @@ export const usageCommand: StoreCommand = {
 function groupsOf(given: string): readonly UsageGroup[] {
   if (given === 'total') return [];
   return given.split(',').map((name, n, names) => {
-    const group = GROUPS.find((each) => each === name);
+    const group =
+      GROUPS.find((each) => each === name) ?? (isDimension(name) ? tagDimension(name.slice(4)) : undefined);
+    if (!group && name !== 'total')
+      throw new UsageError(`--by: a tag is tag:NAME, got ${JSON.stringify(name)}`);
     if (!group) throw new UsageError(`--by: total must stand alone, got ${JSON.stringify(given)}`);
     if (names.indexOf(name) < n) {
       throw new UsageError(`--by must name each group once, got ${JSON.stringify(given)}`);
@@ -121,5 +131,5 @@ function asCsv(rows: readonly UsageSummary[], groupBy: readonly UsageGroup[]): s
 }
 
 function namesOf(row: UsageSummary, groupBy: readonly UsageGroup[]): string[] {
-  return groupBy.map((group) => row[group] ?? '');
+  return groupBy.map((group) => row[memberOf(group)] ?? '');
 }

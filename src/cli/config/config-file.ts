@@ -74,7 +74,7 @@ async function withTransport(config: ServerConfig, path: string): Promise<Server
   const transport: unknown = config.transport;
   if (transport !== 'undici') return config;
   try {
-    const { undiciTransport } = await import('../../upstream/undici-transport.ts');
+    const { undiciTransport } = await import('../../upstream/transport/undici-transport.ts');
     return { ...config, transport: undiciTransport() };
   } catch {
     throw new ConfigError(path, "transport: 'undici' requires npm install undici");

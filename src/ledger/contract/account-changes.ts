@@ -1,6 +1,7 @@
 import type { Allow, AllowResult, EndAllowance, EndAllowanceResult } from './allowances.ts';
 import type { NanoDollars } from './money.ts';
 import type { DurabilityInfo, ReplyMeta, Witnessed } from './reply.ts';
+import type { Dimensions } from './usage.ts';
 
 /** What operators change of an account, besides grants, adjustments and keys. Part of `LedgerStore`. */
 export interface AccountChanges {
@@ -47,6 +48,8 @@ export interface Refund extends Witnessed {
   /** Of the request: for its usage row, if its record was deleted. */
   readonly key: string;
   readonly model: string;
+  /** Of the request. */
+  readonly dimensions?: Dimensions | undefined;
   readonly reason: string;
 }
 

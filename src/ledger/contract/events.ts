@@ -29,6 +29,11 @@ export type LedgerEvent =
    * Emitted once by each process.
    */
   | { readonly type: 'end_users_full'; readonly account: string }
+  /**
+   * An account has as many values of a dimension on a day as usage keeps rows for, 1,000: further ones share a row. Emitted
+   * once by each process.
+   */
+  | { readonly type: 'dimension_full'; readonly account: string; readonly dimension: string }
   /** An account lost acknowledged changes, as by a failover; they are being replayed. */
   | {
       readonly type: 'rollback';

@@ -1,5 +1,6 @@
 import type { AccountChanges } from './account-changes.ts';
 import type { Allowance } from './allowances.ts';
+import type { JournalLine } from './journal-line.ts';
 import type {
   CreateKey,
   CreateKeyResult,
@@ -18,12 +19,13 @@ import type {
 } from './key-records.ts';
 import type { NanoDollars } from './money.ts';
 import type { ReplyMeta, MakesAccount, DurabilityInfo, Witnessed } from './reply.ts';
-import type { Ending, SettledUsage, UsageRow } from './usage.ts';
+import type { DimensionRow, Dimensions, Ending, SettledUsage, UsageRow } from './usage.ts';
 
 export type * from './account-changes.ts';
 export type * from './allowances.ts';
+export type * from './journal-line.ts';
 export type { Witness, Witnessed } from './reply.ts';
-export type { Ending, SettledUsage, UsageRow } from './usage.ts';
+export type { DimensionRow, Dimensions, Ending, SettledUsage, UsageRow } from './usage.ts';
 
 /**
  * A credit store: holds, posts and records money, exactly once.
@@ -84,6 +86,13 @@ export interface LedgerStore extends AccountChanges {
   compact(account: string, seq: bigint): Promise<void>;
   /** Usage rows of a range of days, both inclusive, as `2026-11-21`; in no particular order. */
   usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]>;
+  /** Usage rows of one dimension: `user`, or `tag:` and a name. */
+  usageBy(
+    account: string,
+    dimension: string,
+    fromDay: string,
+    toDay: string,
+  ): Promise<readonly DimensionRow[]>;
   /** Deletes the rows of earlier days; their charges stay in `usageCompacted` of `snapshot`. */
   compactUsage(account: string, beforeDay: string): Promise<void>;
   /** Refuses admits while frozen; settles and voids still work. Returns whether there is such an account. */
@@ -257,6 +266,8 @@ export interface Settle extends Witnessed {
   readonly usage: SettledUsage;
   /** Whom the request was for, if the store doesn't know it. */
   readonly endUser?: string | undefined;
+  /** For the journal and the usage rows. */
+  readonly dimensions?: Dimensions | undefined;
   /** Post also when the id is unknown: its hold was lost, or was never taken. */
   readonly force: boolean;
   /** The request's idempotency key, for a store that lost its admission, or has given the key to another request since. */
@@ -287,6 +298,8 @@ export type SettleResult = ReplyMeta &
          */
         readonly unspent: NanoDollars;
         readonly unspentBefore: NanoDollars;
+        /** Dimensions whose value shares its usage row with others, because the day has as many as it may. */
+        readonly sharedDimensions?: readonly string[];
       }
     /** Settled before: nothing was posted now. `charged` is the total charge. */
     | {
@@ -306,6 +319,7 @@ export interface Void extends Witnessed {
   /** Together with `model`: count the request even if the store has lost its hold. */
   readonly key?: string;
   readonly model?: string;
+  readonly dimensions?: Dimensions | undefined;
   readonly ending?: Ending;
   /** The last provider that was called. */
   readonly provider?: string;
@@ -426,6 +440,8 @@ export interface AccountState extends Balance {
   readonly usage: readonly UsageRow[];
   /** The part of `spent` that is in no row of `usage`: that of compacted days. */
   readonly usageCompacted: NanoDollars;
+  /** In no particular order. */
+  readonly dimensionUsage: readonly DimensionRow[];
 }
 
 export interface RequestRecord {
@@ -457,31 +473,4 @@ export interface Lot {
   readonly remaining: NanoDollars;
   readonly expiresAt?: number;
   readonly priority: number;
-}
-
-/**
- * One change of an account's totals: g grant, r refund, s settle, l late settle or void
- * (after the lease expired) or, without usage, a further part of a charge, o
- * orphan settle, e lease expiry, x credit expiry, a adjustment.
- */
-export interface JournalLine {
-  readonly type: 'g' | 's' | 'l' | 'o' | 'e' | 'x' | 'a' | 'r';
-  readonly seq: bigint;
-  readonly at: number;
-  /** The request's, grant's or adjustment's id. */
-  readonly id: string;
-  /**
-   * The amount granted, charged, expired or adjusted, signed; of a refund, negative. A late settle or
-   * void has the difference to what the expiry charged. Each line of a charge in
-   * parts has its own part.
-   */
-  readonly amount: NanoDollars;
-  /** `available` after the change. */
-  readonly available: NanoDollars;
-  readonly hold?: NanoDollars;
-  readonly writtenOff?: NanoDollars;
-  readonly key?: string;
-  readonly model?: string;
-  readonly usage?: SettledUsage;
-  readonly reason?: string;
 }

@@ -67,6 +67,53 @@ export interface UsageRow extends UsageCounts {
   readonly model: string;
 }
 
+/** Ended requests of an account that have one value of a dimension, aggregated by UTC day of arrival. */
+export interface DimensionRow extends UsageCounts {
+  /** As in `UsageRow`. */
+  readonly day: string;
+  /** `user`, or `tag:` and the tag's name. */
+  readonly dimension: string;
+  /** Empty for all beyond `MAX_DIMENSION_VALUES`, together. */
+  readonly value: string;
+}
+
+/**
+ * What a request is counted by, beside its key and model: the value of each dimension that it has, of 1 to 128 characters.
+ * As `{ user: 'u-17', 'tag:feature': 'search' }`.
+ */
+export type Dimensions = Readonly<Record<string, string>>;
+
+/** Values of a dimension that an account has rows for on a day: further ones share a row. */
+export const MAX_DIMENSION_VALUES = 1000;
+/** Tags that a request can have. */
+export const MAX_TAGS = 4;
+/** The longest value of a tag, in UTF-16 units. */
+export const MAX_TAG_LENGTH = 64;
+
+/** The name of a tag's dimension. */
+export type TagDimension = `tag:${string}`;
+
+export function tagDimension(tag: string): TagDimension {
+  return `tag:${tag}`;
+}
+
+/** Whether it can be the value of a tag: 1 to 64 visible characters, with spaces between them. */
+export function isTagValue(value: unknown): value is string {
+  return (
+    typeof value === 'string' &&
+    value.length <= MAX_TAG_LENGTH &&
+    /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+$/u.test(value) &&
+    value.trim() !== ''
+  );
+}
+
+export const TAG_VALUE_WANTED: string = `1 to ${MAX_TAG_LENGTH} visible characters`;
+
+/** Whether it is the name of a dimension: `user`, or `tag:` and 1 to 32 letters, digits, `_` and `-`, a letter first. */
+export function isDimension(name: unknown): name is string {
+  return typeof name === 'string' && /^(?:user|tag:[A-Za-z][A-Za-z0-9_-]{0,31})$/.test(name);
+}
+
 export interface UsageCounts {
   /** Admitted requests that have ended. */
   readonly requests: number;

@@ -177,13 +177,13 @@ export const settle: Transition<Settle, SettleResult> = (account, command, now) 
 
 const post: Transition<Settle, SettleResult> = witnessed((account, command, now, rolledBack) => {
   if (!account) return { code: 'no_account', ...replyMeta(account, now) };
-  const { requestId, amount, model, usage } = command;
+  const { requestId, amount, model, usage, dimensions } = command;
   const { totals } = account;
   const unspentBefore = totals.available + totals.held;
   const known = account.request(requestId);
   const inParts = command.inParts === true || rolledBack;
   if (known?.state === 'settled') {
-    if (!inParts || !chargeMore(account, known, amount, now)) {
+    if (!inParts || !chargeMore(account, known, command, now)) {
       const isPart = isChargedInPart(account, known, amount) && { isPart: true as const };
       return { code: 'duplicate', charged: known.amount, ...isPart, ...replyMeta(account, now) };
     }
@@ -213,21 +213,31 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
   if (known) takeIdempotencyKey(account, known, command);
   const type = !known ? 'o' : known.state === 'held' ? 's' : 'l';
   const tokens = usage.promptTokens + usage.completionTokens;
-  const { hold, charged, moved, writtenOff } = endRequest(
+  const { ending } = usage;
+  const { hold, charged, moved, writtenOff, shared } = endRequest(
     account,
     request,
-    { state: 'settled', amount, tokens, model, ending: usage.ending, usage, inParts },
+    { state: 'settled', amount, tokens, model, ending, usage, dimensions, inParts },
     now,
   );
   const { key } = request;
-  const line = { type, id: requestId, amount: moved, key, model, usage } as const;
+  const line = {
+    type,
+    id: requestId,
+    amount: moved,
+    key,
+    model,
+    usage,
+    ...(dimensions && { dimensions }),
+  } as const;
   const outcome = writtenOff > 0n ? { ...line, writtenOff } : line;
   writeLine(account, now, type === 's' ? { ...outcome, hold } : outcome);
   updateCredits(account, now);
   const { available } = totals;
   const unspent = available + totals.held;
   const { seq } = replyMeta(account, now);
-  return { code: 'ok', charged, writtenOff, available, unspent, unspentBefore, now, seq };
+  const sharing = shared.length > 0 && { sharedDimensions: shared };
+  return { code: 'ok', charged, writtenOff, available, unspent, unspentBefore, ...sharing, now, seq };
 });
 
 /** Whether only a part of the cost was posted, and the rest was not written off. */
@@ -236,7 +246,12 @@ function isChargedInPart(account: AccountRows, { amount, line }: RequestRow, cos
 }
 
 /** Charges a further part of a request, as far as the balance covers it now; returns whether anything was charged. */
-function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDollars, now: number): boolean {
+function chargeMore(
+  account: AccountRows,
+  request: RequestRow,
+  { amount, dimensions }: Settle,
+  now: number,
+): boolean {
   const { totals } = account;
   if (!isChargedInPart(account, request, amount)) return false;
   const moved = smaller(amount - request.amount, spendable(account));
@@ -245,7 +260,7 @@ function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDolla
   totals.spent += moved;
   burn(account, moved);
   countEnded(holdersOf(account, request), request, { released: 0n, ended: false, moved, tokens: 0 }, now);
-  countMore(account, request, moved);
+  countMore(account, request, moved, dimensions);
   // It cost nothing until now; from now on its record is kept as long as any other.
   if (request.amount === 0n) request.due = Math.max(request.due, deleteAt(request.id, now, false));
   request.amount += moved;
@@ -258,7 +273,7 @@ function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDolla
 /** The command `void`, a reserved word: releases the hold, or refunds the charge of an expiry. */
 export const release: Transition<Void, VoidResult> = witnessed((account, command, now) => {
   if (!account) return { code: 'no_account', ...replyMeta(account, now) };
-  const { requestId, model, ending, provider } = command;
+  const { requestId, model, ending, provider, dimensions } = command;
   const known = account.request(requestId);
   if (known?.state === 'settled')
     return { code: 'settled', charged: known.amount, ...replyMeta(account, now) };
@@ -271,7 +286,7 @@ export const release: Transition<Void, VoidResult> = witnessed((account, command
 
   known.ending = ending;
   known.provider = provider;
-  const ended = { model: model ?? known.model, ending };
+  const ended = { model: model ?? known.model, ending, dimensions };
   const { hold, moved } = endRequest(
     account,
     known,
@@ -290,7 +305,7 @@ export const release: Transition<Void, VoidResult> = witnessed((account, command
 
 /** Refuses an admit that arrives later. If the key and model are given, there was a hold: the request is counted. */
 function insertTombstone(account: AccountRows, command: Void, now: number): void {
-  const { requestId: id, key, model, ending, provider } = command;
+  const { requestId: id, key, model, ending, provider, dimensions } = command;
   const row: RequestRow = {
     id,
     key: key ?? '',
@@ -308,7 +323,7 @@ function insertTombstone(account: AccountRows, command: Void, now: number): void
     provider,
   };
   account.saveRequest(row);
-  if (key !== undefined && model !== undefined) countEnd(account, row, { model, ending }, 0n);
+  if (key !== undefined && model !== undefined) countEnd(account, row, { model, ending, dimensions }, 0n);
 }
 
 /** Ends leases that ran out and deletes final records that are due, oldest first; returns how many. */
@@ -401,9 +416,7 @@ function endRequest(
     amount,
     tokens,
     inParts = false,
-    model,
-    ending,
-    usage,
+    ...ended
   }: Ended & {
     readonly state: FinalState;
     readonly amount: NanoDollars;
@@ -412,7 +425,13 @@ function endRequest(
     readonly inParts?: boolean;
   },
   now: number,
-): { hold: NanoDollars; charged: NanoDollars; moved: NanoDollars; writtenOff: NanoDollars } {
+): {
+  hold: NanoDollars;
+  charged: NanoDollars;
+  moved: NanoDollars;
+  writtenOff: NanoDollars;
+  shared: readonly string[];
+} {
   const { totals } = account;
   const running = request.state === 'held';
   const hold = running ? request.amount : 0n;
@@ -433,15 +452,15 @@ function endRequest(
   // An orphan has no line yet, and was not counted.
   const isCounted = request.state === 'expired' && request.line !== undefined;
   if (isCounted) uncountExpiry(account, request, already);
-  countEnd(account, request, { model, ending, usage }, isCounted ? charged : moved);
+  const shared = countEnd(account, request, ended, isCounted ? charged : moved);
   request.state = state;
   request.amount = charged;
   const isFree = amount === 0n && (state === 'voided' || (state === 'settled' && !request.idempotencyKey));
   request.due = deleteAt(request.id, now, isFree);
-  request.model = model;
+  request.model = ended.model;
   // The line that the caller writes next. A voided request has none, or only a correction, which doesn't describe it.
   request.line = state === 'voided' ? undefined : totals.seq + 1n;
   account.saveRequest(request);
   if (state === 'voided') account.freeIdempotencyKey(request);
-  return { hold, charged, moved, writtenOff };
+  return { hold, charged, moved, writtenOff, shared };
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { DeletedAccount } from '../contract/account-changes.ts';
 import type {
+  DimensionRow,
   Lot,
   Balance,
   Ending,
@@ -67,6 +68,16 @@ export interface AccountRows {
 
   /** Adds to the row of its day, key and model. Negative counts undo earlier ones. */
   count(usage: UsageRow): void;
+  readonly dimensions: DimensionRows;
+}
+
+/** Usage rows by day, dimension and value. */
+export interface DimensionRows {
+  has(day: string, dimension: string, value: string): boolean;
+  /** How many values have a row, the shared row aside. */
+  values(day: string, dimension: string): number;
+  /** Adds to the row of its day, dimension and value. */
+  count(usage: DimensionRow): void;
 }
 
 /** The running totals and marks of an account. */

@@ -10,7 +10,7 @@ import { type Transition, witnessed } from './witnesses.ts';
 /** Takes back a charge: from what was spent, from the usage, and from the budgets whose window still runs. */
 export const refund: Transition<Refund, RefundResult> = witnessed((account, command, now) => {
   if (!account) return { code: 'no_account', ...replyMeta(account, now) };
-  const { requestId: id, amount, reason } = command;
+  const { requestId: id, amount, reason, dimensions } = command;
   const { totals } = account;
   const known = account.fingerprint(refundId(id));
   if (known === fingerprintOf(amount)) {
@@ -35,9 +35,18 @@ export const refund: Transition<Refund, RefundResult> = witnessed((account, comm
     const refunded = { released: 0n, ended: false, moved: -amount, tokens: 0 };
     countEnded(holdersOf(account, request), request, refunded, now);
   }
-  countMore(account, { id, key, model }, -amount);
+  countMore(account, { id, key, model }, -amount, dimensions);
   account.saveFingerprint(refundId(id), fingerprintOf(amount));
-  writeLine(account, now, { type: 'r', id, amount: -amount, key, model, reason });
+  const line = {
+    type: 'r',
+    id,
+    amount: -amount,
+    key,
+    model,
+    reason,
+    ...(dimensions && { dimensions }),
+  } as const;
+  writeLine(account, now, line);
   return { code: 'ok', available: totals.available, ...replyMeta(account, now) };
 });
 

@@ -1,8 +1,8 @@
 import type { AccountRows, RequestRow } from './account-rows.ts';
-import type { Ending, SettledUsage } from '../contract/ledger-store.ts';
+import type { Dimensions, Ending, SettledUsage } from '../contract/ledger-store.ts';
 import type { NanoDollars } from '../contract/money.ts';
 import { requestTime } from '../contract/request-ids.ts';
-import { dayOf, type UsageCounts } from '../contract/usage.ts';
+import { dayOf, MAX_DIMENSION_VALUES, type UsageCounts } from '../contract/usage.ts';
 
 /** How a request ended, for the usage counters. */
 export interface Ended {
@@ -11,10 +11,11 @@ export interface Ended {
   readonly ending: Ending | undefined;
   /** What was consumed, if the request is charged. */
   readonly usage?: SettledUsage | undefined;
+  readonly dimensions?: Dimensions | undefined;
 }
 
 /** Whether the request counts as failed: it is neither known to have succeeded, nor was its client disconnected. */
-export function isError({ ending, usage }: Omit<Ended, 'model'>): boolean {
+export function isError({ ending, usage }: Pick<Ended, 'ending' | 'usage'>): boolean {
   const isFine = ending === 'finished' && usage !== undefined && usage.finishReason !== 'error';
   return !isFine && !isAborted({ ending });
 }
@@ -23,18 +24,20 @@ export function isAborted({ ending }: Pick<Ended, 'ending'>): boolean {
   return ending === 'client_gone';
 }
 
-/** Adds an ended request to its row. Called once per id, because the record shows that it has ended. */
+/**
+ * Adds an ended request to its rows. Called once per id, because the record shows that it has ended.
+ *
+ * @returns the dimensions in which it shares a row with others
+ */
 export function countEnd(
   account: AccountRows,
   { id, key }: Pick<RequestRow, 'id' | 'key'>,
   ended: Ended,
   charged: NanoDollars,
-): void {
-  const { model, usage } = ended;
-  account.count({
-    day: dayOf(requestTime(id)),
-    key,
-    model,
+): readonly string[] {
+  const { model, usage, dimensions } = ended;
+  const day = dayOf(requestTime(id));
+  const counts: UsageCounts = {
     requests: 1,
     errors: isError(ended) ? 1 : 0,
     aborted: isAborted(ended) ? 1 : 0,
@@ -44,10 +47,28 @@ export function countEnd(
     reasoningTokens: usage?.reasoningTokens ?? 0,
     charged,
     cost: usage?.cost ?? 0n,
-  });
+  };
+  account.count({ day, key, model, ...counts });
+  return countDimensions(account, day, dimensions, counts);
 }
 
-/** Undoes the counts of an expiry, now that the real end of the request is known. */
+/** Adds to the row of each dimension; returns those in which that is the shared row. */
+function countDimensions(
+  { dimensions: rows }: AccountRows,
+  day: string,
+  dimensions: Dimensions = {},
+  counts: UsageCounts,
+): readonly string[] {
+  const shared: string[] = [];
+  for (const [dimension, value] of Object.entries(dimensions)) {
+    const isShared = !rows.has(day, dimension, value) && rows.values(day, dimension) >= MAX_DIMENSION_VALUES;
+    if (isShared) shared.push(dimension);
+    rows.count({ day, dimension, value: isShared ? '' : value, ...counts });
+  }
+  return shared;
+}
+
+/** Undoes the counts of an expiry, now that the real end of the request is known. Its dimensions were not known then. */
 export function uncountExpiry(
   account: AccountRows,
   { id, key, model }: Pick<RequestRow, 'id' | 'key' | 'model'>,
@@ -63,8 +84,12 @@ export function countMore(
   account: AccountRows,
   { id, key, model }: Pick<RequestRow, 'id' | 'key' | 'model'>,
   charged: NanoDollars,
+  dimensions?: Dimensions,
 ): void {
-  account.count({ day: dayOf(requestTime(id)), key, model, ...NO_COUNTS, charged });
+  const day = dayOf(requestTime(id));
+  const counts = { ...NO_COUNTS, charged };
+  account.count({ day, key, model, ...counts });
+  countDimensions(account, day, dimensions, counts);
 }
 
 export const NO_COUNTS: UsageCounts = {

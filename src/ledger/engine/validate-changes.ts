@@ -5,6 +5,7 @@ import {
   checkAccount,
   checkAmount,
   checkCount,
+  checkDimensions,
   checkKey,
   checkModel,
   checkReason,
@@ -56,6 +57,7 @@ export function checkRefund(command: Refund): void {
   checkAmount('charged', command.charged);
   checkKey(command.key);
   checkModel(command.model);
+  checkDimensions(command);
   checkReason(command.reason);
 }
 

@@ -19,7 +19,7 @@ import { MAX_AMOUNT } from '../contract/money.ts';
 import { RESERVED_PREFIXES } from '../contract/reserved-ids.ts';
 import type { MakesAccount } from '../contract/reply.ts';
 import { requestTime } from '../contract/request-ids.ts';
-import { isDay } from '../contract/usage.ts';
+import { isDay, isDimension, MAX_TAGS } from '../contract/usage.ts';
 
 /**
  * Argument checks that every store makes first: a failure is a bug of the caller.
@@ -71,7 +71,13 @@ export function checkSettle(command: Settle): void {
   if (cost !== undefined && (typeof cost !== 'bigint' || cost < 0n)) {
     throw commandError('usage.cost', 'nano-dollars, 0 or more', cost);
   }
+  checkDimensions(command);
   checkIdempotencyKey(command);
+}
+
+export function checkUsageBy(account: string, dimension: string, fromDay: string, toDay: string): void {
+  checkUsage(account, fromDay, toDay);
+  checkDimension('dimension', dimension);
 }
 
 export function checkUsage(account: string, fromDay: string, toDay: string): void {
@@ -98,6 +104,7 @@ export function checkVoid(command: Void): void {
   checkRequest(command.account, command.requestId);
   if (command.key !== undefined) checkKey(command.key);
   if (command.model !== undefined) checkModel(command.model);
+  checkDimensions(command);
 }
 
 export function checkModel(model: string): void {
@@ -254,6 +261,24 @@ export function isEndUser(endUser: unknown): endUser is string {
 function checkEndUser({ endUser }: Pick<Admit, 'endUser'>): void {
   if (endUser === undefined || isEndUser(endUser)) return;
   throw commandError('endUser', `a text of 1 to ${MAX_END_USER_LENGTH} characters`, endUser);
+}
+
+export function checkDimensions({ dimensions }: Pick<Settle, 'dimensions'>): void {
+  if (dimensions === undefined) return;
+  const given = Object.entries(dimensions);
+  if (given.length > 1 + MAX_TAGS) {
+    throw commandError('dimensions', `at most ${1 + MAX_TAGS}`, given.length);
+  }
+  for (const [name, value] of given) {
+    checkDimension('dimensions', name);
+    if (!isEndUser(value)) {
+      throw commandError(`dimensions.${name}`, `a text of 1 to ${MAX_END_USER_LENGTH} characters`, value);
+    }
+  }
+}
+
+function checkDimension(where: string, name: string): void {
+  if (!isDimension(name)) throw commandError(where, '"user", or "tag:" and the name of a tag', name);
 }
 
 export function checkRecreate({ recreate }: MakesAccount): void {

@@ -1,4 +1,10 @@
-import type { AccountState, JournalLine, LedgerStore, SettledUsage } from '../contract/ledger-store.ts';
+import type {
+  AccountState,
+  Dimensions,
+  JournalLine,
+  LedgerStore,
+  SettledUsage,
+} from '../contract/ledger-store.ts';
 import { formatUsd } from '../contract/money.ts';
 
 /** One change of a balance. */
@@ -29,6 +35,8 @@ export interface CreditsEntry {
   readonly key?: string;
   readonly model?: string;
   readonly usage?: Omit<SettledUsage, 'cost'> & { readonly cost?: string };
+  /** As `{ user: 'u-17', 'tag:feature': 'search' }`: see the option `dimensions`. */
+  readonly dimensions?: Dimensions;
   readonly reason?: string;
 }
 
@@ -45,7 +53,7 @@ const TYPES: Record<JournalLine['type'], CreditsEntry['type']> = {
 
 /** A journal line in its public form. */
 export function creditsEntry({ type, seq, at, id, amount, available, ...line }: JournalLine): CreditsEntry {
-  const { hold, writtenOff, key, model, usage, reason } = line;
+  const { hold, writtenOff, key, model, usage, dimensions, reason } = line;
   return {
     position: Number(seq),
     type: TYPES[type],
@@ -58,6 +66,7 @@ export function creditsEntry({ type, seq, at, id, amount, available, ...line }: 
     ...(key !== undefined && { key }),
     ...(model !== undefined && { model }),
     ...(usage && { usage: usageEntry(usage) }),
+    ...(dimensions && { dimensions }),
     ...(reason !== undefined && { reason }),
   };
 }

@@ -29,14 +29,24 @@ export interface Statement {
   readonly writtenOff: string;
   /** By model and key, in that order. */
   readonly charges: readonly StatementCharge[];
+  /** The same charges by end user, if requests had some: see `dimensions`. Together they are `charged` too. */
+  readonly endUsers: readonly StatementEndUser[];
   /** Grants, adjustments and expiries, oldest first. */
   readonly credits: readonly CreditsEntry[];
 }
 
-export interface StatementCharge {
+export interface StatementCharge extends StatementSum {
   /** Empty where unknown. */
   readonly model: string;
   readonly key: string;
+}
+
+export interface StatementEndUser extends StatementSum {
+  /** Empty for requests without one. */
+  readonly user: string;
+}
+
+interface StatementSum {
   /** Requests that were settled, or whose lease ran out. */
   readonly requests: number;
   readonly charged: string;
@@ -113,17 +123,36 @@ function monthRange(month: string): { readonly from: number; readonly to: number
 }
 
 interface ChargeSums {
-  readonly model: string;
-  readonly key: string;
   requests: number;
   charged: NanoDollars;
   refunded: NanoDollars;
 }
 
+/** Sums by what charges are told apart by. */
+class ChargeTable<Names extends object> {
+  readonly #rows = new Map<string, Names & ChargeSums>();
+
+  of(names: Names): ChargeSums {
+    const id = JSON.stringify(Object.values(names));
+    const row = this.#rows.get(id) ?? { ...names, requests: 0, charged: 0n, refunded: 0n };
+    this.#rows.set(id, row);
+    return row;
+  }
+
+  /** Rows that count something, in the order of their names. */
+  rows(): (Names & StatementSum)[] {
+    return [...this.#rows]
+      .filter(([, row]) => row.requests !== 0 || row.charged !== 0n || row.refunded !== 0n)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([, row]) => ({ ...row, charged: formatUsd(row.charged), refunded: formatUsd(row.refunded) }));
+  }
+}
+
 class StatementSums {
   #opening: NanoDollars;
   readonly #totals = { granted: 0n, adjusted: 0n, expired: 0n, charged: 0n, refunded: 0n, writtenOff: 0n };
-  readonly #charges = new Map<string, ChargeSums>();
+  readonly #charges = new ChargeTable<{ readonly model: string; readonly key: string }>();
+  readonly #endUsers = new ChargeTable<{ readonly user: string }>();
   readonly #credits: CreditsEntry[] = [];
   /** What requests were charged when their lease ran out. */
   readonly #expired = new Map<string, NanoDollars>();
@@ -157,40 +186,33 @@ class StatementSums {
     this.#credits.push(creditsEntry(line));
   }
 
-  #addCharge({ type, id, amount, key = '', model, usage }: JournalLine): void {
-    const sums = this.#sumsOf(model ?? '', key);
+  #addCharge({ type, id, amount, key = '', model = '', usage, dimensions }: JournalLine): void {
+    const places = [
+      this.#charges.of({ model, key }),
+      this.#endUsers.of({ user: dimensions?.['user'] ?? '' }),
+    ];
     if (type === 'r') {
-      sums.refunded -= amount;
+      for (const sums of places) sums.refunded -= amount;
       this.#totals.refunded -= amount;
       return;
     }
     this.#totals.charged += amount;
-    sums.charged += amount;
-    // Others correct a charge that was counted, or are a further part of one.
-    if (type !== 'l') sums.requests += 1;
+    for (const sums of places) {
+      sums.charged += amount;
+      // Others correct a charge that was counted, or are a further part of one.
+      if (type !== 'l') sums.requests += 1;
+    }
     if (type === 'e') this.#expired.set(id, amount);
     const expired = type === 'l' && usage ? this.#expired.get(id) : undefined;
-    if (expired !== undefined) this.#move(expired, this.#sumsOf('', key), sums);
-  }
-
-  /** The model of a request whose lease ran out is known only once it is settled. */
-  #move(charged: NanoDollars, from: ChargeSums, to: ChargeSums): void {
-    from.requests -= 1;
-    from.charged -= charged;
-    to.requests += 1;
-    to.charged += charged;
-  }
-
-  #sumsOf(model: string, key: string): ChargeSums {
-    const row = `${model} ${key}`;
-    const sums = this.#charges.get(row) ?? { model, key, requests: 0, charged: 0n, refunded: 0n };
-    this.#charges.set(row, sums);
-    return sums;
+    if (expired === undefined) return;
+    // The model and end user of a request whose lease ran out are known only once it is settled.
+    const unknown = [this.#charges.of({ model: '', key }), this.#endUsers.of({ user: '' })];
+    for (const [n, sums] of unknown.entries()) moveCharge(expired, sums, places[n] ?? sums);
   }
 
   statement(account: string, month: string, from: number, to: number): Statement {
     const { granted, adjusted, expired, charged, refunded, writtenOff } = this.#totals;
-    const charges = [...this.#charges.values()].filter(countsSomething).toSorted(byModelAndKey);
+    const endUsers = this.#endUsers.rows();
     return {
       account,
       month,
@@ -204,23 +226,18 @@ class StatementSums {
       refunded: formatUsd(refunded),
       closing: formatUsd(this.#opening + granted + adjusted - expired - charged + refunded),
       writtenOff: formatUsd(writtenOff),
-      charges: charges.map((sums) => ({
-        ...sums,
-        charged: formatUsd(sums.charged),
-        refunded: formatUsd(sums.refunded),
-      })),
+      charges: this.#charges.rows(),
+      endUsers: endUsers.some(({ user }) => user !== '') ? endUsers : [],
       credits: this.#credits,
     };
   }
 }
 
-function countsSomething({ requests, charged, refunded }: ChargeSums): boolean {
-  return requests !== 0 || charged !== 0n || refunded !== 0n;
-}
-
-function byModelAndKey(a: ChargeSums, b: ChargeSums): number {
-  if (a.model !== b.model) return a.model < b.model ? -1 : 1;
-  return a.key < b.key ? -1 : 1;
+function moveCharge(charged: NanoDollars, from: ChargeSums, to: ChargeSums): void {
+  from.requests -= 1;
+  from.charged -= charged;
+  to.requests += 1;
+  to.charged += charged;
 }
 
 /** A statement as CSV by RFC 4180, each line with its end: the opening balance, credits, charges, the closing balance. */

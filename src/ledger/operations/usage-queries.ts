@@ -1,12 +1,12 @@
 import { addCounts, NO_COUNTS } from '../engine/usage-counters.ts';
 import { commandError, checkAccount, checkKey } from '../engine/validate-commands.ts';
 import { findGeneration, type Generation } from './generation.ts';
-import type { LedgerStore, UsageRow } from '../contract/ledger-store.ts';
+import type { LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd } from '../contract/money.ts';
-import { DAY_MS, dayOf, isDay, type UsageCounts } from '../contract/usage.ts';
+import { DAY_MS, dayOf, isDay, isDimension, type UsageCounts } from '../contract/usage.ts';
 import { optionsObject } from '../../platform/options-object.ts';
 
-/** Usage of requests, aggregated by UTC day of arrival, account, key and model. */
+/** Usage of requests, aggregated by UTC day of arrival, account, key and model, or by end user or a tag. */
 export interface UsageQueries {
   /**
    * Sums over a range of days, of one account or all.
@@ -45,14 +45,15 @@ export interface UsageQuery {
    */
   readonly to?: string | Date;
   /**
-   * Dimensions of the rows. An empty list returns one row for everything.
+   * Dimensions of the rows. An empty list returns one row for everything. `user` or a tag, as `tag:feature`, goes with
+   * `day` and `account` alone, and without `key` and `model`: see the option `dimensions`.
    *
    * @default ['day']
    */
   readonly groupBy?: readonly UsageGroup[];
 }
 
-export type UsageGroup = 'day' | 'account' | 'key' | 'model';
+export type UsageGroup = 'day' | 'account' | 'key' | 'model' | 'user' | `tag:${string}`;
 
 /** Has the members named in `groupBy`. Rows without requests are omitted. */
 export interface UsageSummary extends Omit<UsageCounts, 'charged' | 'cost'> {
@@ -61,32 +62,74 @@ export interface UsageSummary extends Omit<UsageCounts, 'charged' | 'cost'> {
   /** Id of the API key, which is unique in its account: group by `account` too. */
   readonly key?: string;
   readonly model?: string;
+  /** Empty for requests without one, `(other)` for those beyond the 1,000 that an account has rows for on a day. */
+  readonly user?: string;
+  /** The value of the tag, as `user`. */
+  readonly tag?: string;
   /** USD, as a decimal string. */
   readonly charged: string;
   /** What providers bill, as far as known; USD, as a decimal string. */
   readonly cost: string;
 }
 
-/** @param now - clock in ms, for the default range */
-export function createUsageQueries(store: LedgerStore, now: () => number): UsageQueries {
+/**
+ * @param now - clock in ms, for the default range
+ * @param dimensions - those that requests are counted by; undefined if they are not known
+ */
+export function createUsageQueries(
+  store: LedgerStore,
+  now: () => number,
+  dimensions?: readonly string[],
+): UsageQueries {
   return {
     async query(query = {}) {
-      const { account, key, model, from, to, groupBy } = parseQuery(optionsObject(query), now());
+      const parsed = parseQuery(optionsObject(query), now(), dimensions);
       const groups = new Map<string, Group>();
-      for await (const id of account === undefined ? store.accounts() : [account]) {
-        for (const row of await store.usage(id, from, to)) {
-          if ((key !== undefined && row.key !== key) || (model !== undefined && row.model !== model))
-            continue;
-          addToGroup(groups, { ...row, account: id }, groupBy);
-        }
+      for await (const id of parsed.account === undefined ? store.accounts() : [parsed.account]) {
+        for await (const row of rowsOf(store, id, parsed)) addToGroup(groups, row, parsed.groupBy);
       }
       return [...groups.values()]
         .filter(({ counts }) => counts.requests > 0 || counts.charged !== 0n)
         .toSorted((a, b) => compareNames(a.names, b.names))
-        .map(({ names, counts }) => usageSummary(names, counts, groupBy));
+        .map(({ names, counts }) => usageSummary(names, counts, parsed.groupBy));
     },
 
     generation: (account, id) => findGeneration(store, account, id),
+  };
+}
+
+/** A row of an account, with the names that rows can be grouped by. */
+type NamedRow = UsageCounts & Readonly<Partial<Record<UsageGroup, string>>>;
+
+async function* rowsOf(store: LedgerStore, account: string, query: ParsedQuery): AsyncGenerator<NamedRow> {
+  const { key, model, from, to, dimension } = query;
+  // Read first: what ends meanwhile is without a value then.
+  const byValue = dimension ? await store.usageBy(account, dimension, from, to) : [];
+  for (const row of await store.usage(account, from, to)) {
+    if ((key !== undefined && row.key !== key) || (model !== undefined && row.model !== model)) continue;
+    yield { ...row, account, ...(dimension && { [dimension]: '' }) };
+  }
+  if (!dimension) return;
+  for (const { day, value, dimension: _, ...counts } of byValue) {
+    yield { ...counts, day, account, [dimension]: value === '' ? OTHERS : value };
+    yield { ...negated(counts), day, account, [dimension]: '' };
+  }
+}
+
+/** The row of all values beyond the maximum. */
+const OTHERS = '(other)';
+
+function negated(counts: UsageCounts): UsageCounts {
+  return {
+    requests: -counts.requests,
+    errors: -counts.errors,
+    aborted: -counts.aborted,
+    promptTokens: -counts.promptTokens,
+    cachedTokens: -counts.cachedTokens,
+    completionTokens: -counts.completionTokens,
+    reasoningTokens: -counts.reasoningTokens,
+    charged: -counts.charged,
+    cost: -counts.cost,
   };
 }
 
@@ -100,17 +143,21 @@ interface ParsedQuery {
   readonly from: string;
   readonly to: string;
   readonly groupBy: readonly UsageGroup[];
+  /** The one of `groupBy` that is none of `GROUPS`. */
+  readonly dimension: UsageGroup | undefined;
 }
 
-function parseQuery(query: UsageQuery, now: number): ParsedQuery {
+function parseQuery(query: UsageQuery, now: number, dimensions?: readonly string[]): ParsedQuery {
   const { account, key, model, groupBy = ['day'] } = query;
   if (account !== undefined) checkAccount(account);
   if (key !== undefined) checkKey(key);
   if (model !== undefined && typeof model !== 'string') throw commandError('model', 'a string', model);
-  const wanted = `a list of some of ${GROUPS.map((group) => `"${group}"`).join(', ')}, each once`;
-  if (!Array.isArray(groupBy)) throw commandError('groupBy', wanted, groupBy);
-  for (const group of groupBy) if (!GROUPS.includes(group)) throw commandError('groupBy', wanted, group);
-  if (new Set(groupBy).size < groupBy.length) throw commandError('groupBy', wanted, groupBy.join(', '));
+  const dimension = checkGroups(groupBy, dimensions);
+  if (dimension) {
+    for (const [name, value] of Object.entries({ key, model })) {
+      if (value !== undefined) throw commandError(name, `undefined with groupBy "${dimension}"`, value);
+    }
+  }
 
   const to = query.to === undefined ? dayOf(now) : dayFrom('to', query.to);
   const from =
@@ -118,7 +165,28 @@ function parseQuery(query: UsageQuery, now: number): ParsedQuery {
       ? dayOf(Date.parse(to) - (DEFAULT_DAYS - 1) * DAY_MS)
       : dayFrom('from', query.from);
   if (from > to) throw commandError('from', `a day not after to (${to})`, from);
-  return { account, key, model, from, to, groupBy };
+  return { account, key, model, from, to, groupBy, dimension };
+}
+
+/** Returns the one that is `user` or a tag, if there is one. */
+function checkGroups(
+  groupBy: readonly UsageGroup[],
+  dimensions: readonly string[] | undefined,
+): UsageGroup | undefined {
+  const names = [...GROUPS, ...(dimensions ?? ['user', 'tag:NAME'])];
+  const wanted = `a list of some of ${names.map((group) => `"${group}"`).join(', ')}, each once`;
+  if (!Array.isArray(groupBy)) throw commandError('groupBy', wanted, groupBy);
+  const isKnown = (group: string): boolean => (dimensions ? dimensions.includes(group) : isDimension(group));
+  for (const group of groupBy) {
+    if (!GROUPS.includes(group) && !isKnown(group)) throw commandError('groupBy', wanted, group);
+  }
+  if (new Set(groupBy).size < groupBy.length) throw commandError('groupBy', wanted, groupBy.join(', '));
+  const dimension = groupBy.find((group) => !GROUPS.includes(group));
+  const unfit = groupBy.find((group) => group !== dimension && group !== 'day' && group !== 'account');
+  if (dimension !== undefined && unfit !== undefined) {
+    throw commandError('groupBy', `"${dimension}" with "day" and "account" alone`, groupBy.join(', '));
+  }
+  return dimension;
 }
 
 function dayFrom(name: string, value: string | Date): string {
@@ -138,12 +206,8 @@ interface Group {
   counts: UsageCounts;
 }
 
-function addToGroup(
-  groups: Map<string, Group>,
-  row: UsageRow & { readonly account: string },
-  groupBy: readonly UsageGroup[],
-): void {
-  const names = groupBy.map((group) => row[group]);
+function addToGroup(groups: Map<string, Group>, row: NamedRow, groupBy: readonly UsageGroup[]): void {
+  const names = groupBy.map((group) => row[group] ?? '');
   const id = JSON.stringify(names);
   let group = groups.get(id);
   if (!group) groups.set(id, (group = { names, counts: { ...NO_COUNTS } }));
@@ -156,11 +220,20 @@ function usageSummary(
   groupBy: readonly UsageGroup[],
 ): UsageSummary {
   return {
-    ...Object.fromEntries(groupBy.map((group, n) => [group, names[n]])),
+    ...Object.fromEntries(groupBy.map((group, n) => [memberOf(group), names[n]])),
     ...counts,
     charged: formatUsd(charged),
     cost: formatUsd(cost),
   };
+}
+
+/** The member of a summary that has the name. */
+export function memberOf(group: UsageGroup): 'day' | 'account' | 'key' | 'model' | 'user' | 'tag' {
+  return isTag(group) ? 'tag' : group;
+}
+
+function isTag(group: UsageGroup): group is `tag:${string}` {
+  return group.startsWith('tag:');
 }
 
 function compareNames(a: readonly string[], b: readonly string[]): number {

@@ -14,7 +14,7 @@ import { optionsObject } from '../../platform/options-object.ts';
  * - I4 no overspend: available is not below the lowest floor that there was, or that an operator forced
  * - I5 overrun: holds don't take available below that floor
  * - I6 journal: the journal has no gaps and adds up to the totals
- * - I7 usage: the charges of the usage rows add up to what was charged
+ * - I7 usage: the charges of the usage rows add up to what was charged, and no dimension counts more requests than they do
  */
 
 /** A violated invariant, caused by a bug or by changes to the store from outside. */
@@ -129,6 +129,7 @@ function verifyState(state: AccountState, report: Report): void {
   if (counted !== spent) {
     report('I7', `spent is ${usd(spent)}, but its usage rows total ${usd(counted)}`);
   }
+  verifyDimensions(state, report);
   if (available < lowestFloor) {
     report('I4', `available is ${usd(available)}, below the floor of ${usd(lowestFloor)}`);
   }
@@ -154,6 +155,22 @@ function verifyState(state: AccountState, report: Report): void {
   verifyHolders(state, report);
   for (const [key, { amount, count }] of holds) {
     report('I2', `${count} requests hold ${usd(amount)} for key ${key}, which doesn't exist`);
+  }
+}
+
+function verifyDimensions({ usage, dimensionUsage }: AccountState, report: Report): void {
+  const total = new Map<string, number>();
+  for (const { day, requests } of usage) total.set(day, (total.get(day) ?? 0) + requests);
+  const counted = new Map<string, number>();
+  for (const { day, dimension, requests } of dimensionUsage) {
+    const place = `${day} ${dimension}`;
+    counted.set(place, (counted.get(place) ?? 0) + requests);
+  }
+  for (const [place, requests] of counted) {
+    const [day = '', dimension] = place.split(' ');
+    const most = total.get(day) ?? 0;
+    if (requests > most)
+      report('I7', `${dimension} counts ${requests} requests of ${day}, which had ${most}`);
   }
 }
 

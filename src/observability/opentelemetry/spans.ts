@@ -187,6 +187,7 @@ function endRequest({ span, ended, settled }: TracedSpans): void {
       'ccr.voided': settled.voided,
       'ccr.usage_source': settled.usageSource,
       ...(settled.cost !== undefined && { 'ccr.cost_usd': Number(settled.cost) }),
+      ...dimensionAttributes(settled),
     }),
   });
   // The conventions mark a server span as an error only for the server's faults, not the client's.
@@ -194,13 +195,20 @@ function endRequest({ span, ended, settled }: TracedSpans): void {
     span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
+/** The end user as `ccr.user`, the tag `feature` as `ccr.tag.feature`. */
+function dimensionAttributes({ dimensions = {} }: Settled): Attributes {
+  const named = Object.entries(dimensions).map(([name, value]) => [`ccr.${name.replace(':', '.')}`, value]);
+  return Object.fromEntries(named);
+}
+
 function describeAttempt(span: Span, attempt: AttemptEnded): void {
-  const { status, upstreamRequestId } = attempt;
+  const { status, upstreamRequestId, upstreamErrorCode } = attempt;
   const errorType = attemptError(attempt);
   span.setAttributes({
     ...(status !== undefined && { 'http.response.status_code': status }),
     ...(upstreamRequestId !== undefined && { 'ccr.upstream_request_id': upstreamRequestId }),
     ...(errorType !== undefined && { 'error.type': errorType }),
+    ...(upstreamErrorCode !== undefined && { 'ccr.upstream_error_code': upstreamErrorCode }),
   });
   if (errorType !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
 }

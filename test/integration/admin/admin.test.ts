@@ -267,6 +267,9 @@ describe('the admin API, given what can only be a mistake,', () => {
     ['/usage?from=2026-11-02&to=2026-11-01', 'invalid_value', 'from'],
     ['/usage?group_by=day,day', 'invalid_value', 'group_by'],
     ['/usage?group_by=hour', 'invalid_value', 'group_by'],
+    ['/usage?group_by=tag:', 'invalid_value', 'group_by'],
+    ['/usage?group_by=tag:a,tag:a', 'invalid_value', 'group_by'],
+    ['/usage?group_by=user', 'invalid_value', 'group_by'],
     ['/usage?model=a%20b', 'invalid_value', 'model'],
   ])('refuses GET %s', async (path, code, param) => {
     const { status, body } = await door.ask('GET', path);
@@ -451,6 +454,22 @@ describe('the audit', () => {
         before: { frozen: false, policy: {}, credit_limit: '0.00' },
         after: { frozen: true, policy: {}, credit_limit: '0.00' },
       }),
+    ]);
+    await door.close();
+  });
+
+  it('names the whole account, also where the path does not', async () => {
+    const door = await startAdmin();
+    const account = `${'x'.repeat(120)}@a.eu`;
+    await door.ask('POST', `/accounts/${encodeURIComponent(account)}/grants`, { amount: '5.00' });
+    const { key, id } = await door.router.keys.create({ account });
+    expect((await door.ask('POST', '/keys/revoke', { key })).body).toMatchObject({
+      account,
+      state: 'revoked',
+    });
+    expect(door.audits).toMatchObject([
+      { action: 'grants.create', account },
+      { action: 'keys.revoke', account, target: id, outcome: 'done', body: { key: 'sk-***' } },
     ]);
     await door.close();
   });

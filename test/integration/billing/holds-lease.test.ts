@@ -112,6 +112,7 @@ async function admit(): Promise<Hold> {
     stream: true,
     idempotencyKey: undefined,
     endUser: undefined,
+    dimensions: undefined,
     startedAt: performance.now(),
   });
   if (!hold) throw refusal ?? new Error('its key was changed');

@@ -189,6 +189,13 @@ describe('an audit of a file', () => {
       ['I7 spent is 0.000021, but its usage rows total 0.000021005'],
     ],
     [
+      'end users of more requests than there were',
+      [
+        `INSERT INTO usage_by_dimension SELECT account, day, 'user', 'ann', 9, 0, 0, 0, 0, 0, 0, 0, 0 FROM usage LIMIT 1`,
+      ],
+      ['I7 user counts 9 requests of 2026-03-04, which had 3'],
+    ],
+    [
       'write-offs that no line tells of',
       ['UPDATE accounts SET written_off = 3'],
       ['I6 written off is 0.000000003, but its journal totals 0.00'],
@@ -504,6 +511,7 @@ class LongJournal extends MemoryStore {
       ...books,
       ...registers,
       ...marks,
+      dimensionUsage: [],
       compacted,
       floor: 0n,
       lowestFloor: 0n,

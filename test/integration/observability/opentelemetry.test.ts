@@ -97,6 +97,15 @@ function milliseconds([seconds, nanos]: readonly [number, number]): number {
 }
 
 describe('spans of a router', () => {
+  it('tell of the end user and of tags', async () => {
+    const dimensions = { user: true, tags: ['feature'] };
+    gateway = await startGateway({ hooks: [openTelemetryHooks({ tracer })], dimensions });
+    gateway.provider.script = answerJson(completionBody());
+    await gateway.post({ ...QUESTION, user: 'ann', metadata: { feature: 'search' } });
+    const { attributes } = only(await spansOf(2), SpanKind.SERVER);
+    expect(attributes).toMatchObject({ 'ccr.user': 'ann', 'ccr.tag.feature': 'search' });
+  });
+
   it('tell of a completion by the GenAI conventions, and what it cost', async () => {
     const told = collectTold();
     gateway = await startGateway({ hooks: [openTelemetryHooks({ tracer }), told.hooks] });

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { resolveConnection } from '../../../src/catalog/connection.ts';
-import { Agents } from '../../../src/upstream/agents.ts';
-import { HttpProxyTransport } from '../../../src/upstream/http-proxy-transport.ts';
+import { Agents } from '../../../src/upstream/transport/agents.ts';
+import { HttpProxyTransport } from '../../../src/upstream/transport/http-proxy-transport.ts';
 import {
   type AnswerHead,
   assertTransport,
@@ -13,7 +13,7 @@ import {
   type SendListener,
   type Transport,
   type UpstreamRequest,
-} from '../../../src/upstream/transport.ts';
+} from '../../../src/upstream/transport/transport.ts';
 import { transportOption } from '../../helpers/transport.ts';
 
 let transport: Transport;

@@ -174,6 +174,20 @@ describe('plans', () => {
       });
     });
 
+    it('is found without reading journals, while it has a record', async () => {
+      class Unread extends MemoryStore {
+        override journal = async (): Promise<never> => {
+          throw new Error('the journal was read');
+        };
+      }
+      store = new Unread({ now: () => now });
+      credits = createCredits(store, () => now);
+      await credits.grant('aaa', '5', { id: 'g1' });
+      await credits.grant('acme', '50', { id: 'g1' });
+      const id = await spend(1, 10n);
+      expect(await credits.refund(id, { reason: 'broken' })).toMatchObject({ account: 'acme' });
+    });
+
     it('finds the charge in the journal, once the record was deleted', async () => {
       const id = await spend(1, 10n);
       now += 2 * DAY;
@@ -277,13 +291,17 @@ describe('plans', () => {
       });
       now += DAY / 2;
       await store.sweep(10);
-      expect((await credits.statement('acme', '2026-03'))?.charges).toEqual([
-        { model: '', key: 'label', requests: 1, charged: '5.00', refunded: '0.00' },
-      ]);
-      await store.settle({ ...request, amount: hold, model: 'm', usage: USAGE, force: true });
-      expect((await credits.statement('acme', '2026-03'))?.charges).toEqual([
-        { model: 'm', key: 'label', requests: 1, charged: '10.00', refunded: '0.00' },
-      ]);
+      expect(await credits.statement('acme', '2026-03')).toMatchObject({
+        charges: [{ model: '', key: 'label', requests: 1, charged: '5.00', refunded: '0.00' }],
+        endUsers: [],
+      });
+      const dimensions = { user: 'ann' };
+      await store.settle({ ...request, amount: hold, model: 'm', usage: USAGE, dimensions, force: true });
+      const sums = { requests: 1, charged: '10.00', refunded: '0.00' };
+      expect(await credits.statement('acme', '2026-03')).toMatchObject({
+        charges: [{ model: 'm', key: 'label', ...sums }],
+        endUsers: [{ user: 'ann', ...sums }],
+      });
     });
 
     it('is refused for a month of which lines were compacted', async () => {
@@ -338,6 +356,15 @@ describe('plans', () => {
       const found = [];
       for await (const each of accounts.deleted()) found.push(each);
       expect(found).toEqual([deleted]);
+    });
+
+    it('has no claim left, whose id a new account of that name would pay with', async () => {
+      const accounts = createAccounts(store);
+      await credits.grant('acme', '50', { id: 'g1' });
+      await store.claim('top-up acme', 60_000);
+      await accounts.delete('acme');
+      now += 1;
+      expect(await store.claim('top-up acme', 60_000)).toBe(NOON + 1);
     });
 
     it('has no running request', async () => {

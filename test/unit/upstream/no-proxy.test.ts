@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { isExempt } from '../../../src/upstream/no-proxy.ts';
+import { isExempt } from '../../../src/upstream/transport/no-proxy.ts';
 
 describe('NO_PROXY', () => {
   it.each([

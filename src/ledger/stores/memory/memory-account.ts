@@ -14,6 +14,7 @@ import { DueQueue, isBefore, type Queued } from './due-queue.ts';
 import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
 import { accountHolders } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
+import { MemoryDimensions } from './memory-dimensions.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 
 /** Minimum of journal lines in memory. At a tenth more, the oldest are compacted. */
@@ -37,6 +38,7 @@ export class MemoryAccount implements AccountRows {
   #journal: JournalLine[] = [];
   /** "day key model" -> row. */
   readonly #usage = new Map<string, Mutable<UsageRow>>();
+  readonly dimensions: MemoryDimensions = new MemoryDimensions();
   #usageCompacted = 0n;
   readonly #compacted = { seq: 0n, at: 0, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
 
@@ -188,6 +190,7 @@ export class MemoryAccount implements AccountRows {
       this.#usageCompacted += charged;
       this.#usage.delete(id);
     }
+    this.dimensions.compact(beforeDay);
   }
 
   state(account: string): AccountState {
@@ -203,6 +206,7 @@ export class MemoryAccount implements AccountRows {
       compacted: { ...this.#compacted },
       usage: this.#usageRows(),
       usageCompacted: this.#usageCompacted,
+      dimensionUsage: this.dimensions.all(),
     };
   }
 

@@ -19,6 +19,7 @@ import {
   checkCompact,
   checkUpdateKey,
   checkUsage,
+  checkUsageBy,
   checkVoid,
 } from '../../engine/validate-commands.ts';
 import {
@@ -43,6 +44,7 @@ import type {
   Balance,
   DeleteAccountResult,
   DeletedAccount,
+  DimensionRow,
   EndAllowance,
   EndAllowanceResult,
   Extend,
@@ -242,6 +244,17 @@ export class MemoryStore implements LedgerStore {
   async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
     checkUsage(account, fromDay, toDay);
     return this.#accounts.get(account)?.usage(fromDay, toDay) ?? [];
+  }
+
+  async usageBy(
+    account: string,
+    dimension: string,
+    fromDay: string,
+    toDay: string,
+  ): Promise<readonly DimensionRow[]> {
+    checkUsageBy(account, dimension, fromDay, toDay);
+    const rows = this.#accounts.get(account)?.dimensions.all() ?? [];
+    return rows.filter((row) => row.dimension === dimension && row.day >= fromDay && row.day <= toDay);
   }
 
   async compactUsage(account: string, beforeDay: string): Promise<void> {

@@ -28,10 +28,10 @@ import {
 } from './lua/delete-account.ts';
 import { endAllowance } from './lua/end-allowance.ts';
 import { grant } from './lua/grant.ts';
-import { reasonDetails } from './lua/journal.ts';
+import { reasonDetails, refundDetails } from './lua/journal.ts';
 import { dropPointer } from './lua/key-pointers.ts';
 import { refund } from './lua/refund.ts';
-import { withoutBlanks, witnessTerms } from './lua/row-fields.ts';
+import { dimensionTerms, withoutBlanks, witnessTerms } from './lua/row-fields.ts';
 import { setFloor } from './lua/set-floor.ts';
 
 /** What operators change of an account: its credits, its allowances, its floor, and whether it exists. */
@@ -123,7 +123,7 @@ export class RedisAccountChanges {
 
   async refund(command: Refund): Promise<RefundResult> {
     checkRefund(command);
-    const { account, requestId, amount, charged, key, model, reason } = command;
+    const { account, requestId, amount, charged, key, model } = command;
     return this.#runDurably(refund, account, [
       this.#runner.clock(),
       requestId,
@@ -132,7 +132,8 @@ export class RedisAccountChanges {
       String(charged),
       key,
       withoutBlanks(model),
-      reasonDetails(reason),
+      refundDetails(command),
+      dimensionTerms(command),
       ...witnessTerms(command),
     ]);
   }

@@ -9,6 +9,7 @@ import {
   checkSweep,
   checkCompact,
   checkUsage,
+  checkUsageBy,
   checkVoid,
 } from '../../engine/validate-commands.ts';
 import {
@@ -22,6 +23,7 @@ import {
   type Balance,
   type DeleteAccountResult,
   type DeletedAccount,
+  type DimensionRow,
   type EndAllowance,
   type EndAllowanceResult,
   type Extend,
@@ -256,7 +258,7 @@ export class RedisStore implements LedgerStore {
 
   async settle(command: Settle): Promise<SettleResult> {
     checkSettle(command);
-    const { account, requestId, amount, key, model, usage, force } = command;
+    const { account, requestId, amount, key, model, usage, force, dimensions } = command;
     return this.#runner.run(settle, this.#keys.ofAccount(account), [
       this.#runner.clock(),
       requestId,
@@ -264,7 +266,7 @@ export class RedisStore implements LedgerStore {
       key,
       String(usage.promptTokens + usage.completionTokens),
       force ? '1' : '0',
-      settleDetails(model, usage),
+      settleDetails(model, usage, dimensions),
       withoutBlanks(model),
       settledCounts(command),
       ...idempotencyTerms(command),
@@ -364,6 +366,16 @@ export class RedisStore implements LedgerStore {
   async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
     checkUsage(account, fromDay, toDay);
     return this.#usage.read(account, fromDay, toDay);
+  }
+
+  async usageBy(
+    account: string,
+    dimension: string,
+    fromDay: string,
+    toDay: string,
+  ): Promise<readonly DimensionRow[]> {
+    checkUsageBy(account, dimension, fromDay, toDay);
+    return this.#usage.readBy(account, dimension, fromDay, toDay);
   }
 
   async compactUsage(account: string, beforeDay: string): Promise<void> {

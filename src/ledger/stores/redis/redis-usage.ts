@@ -1,8 +1,8 @@
-import type { UsageRow } from '../../contract/ledger-store.ts';
+import type { DimensionRow, UsageRow } from '../../contract/ledger-store.ts';
 import { SENTINEL } from './lua/account-lua.ts';
 import { ReplyReader } from './lua/define-script.ts';
 import { compactUsage } from './lua/compact-usage.ts';
-import { usageDay, usageRow } from './lua/row-fields.ts';
+import { dimensionRow, isOfDimension, usageDay, usageRow } from './lua/row-fields.ts';
 import type { ScriptRunner } from './script-runner.ts';
 
 /** Usage rows, read page by page, so that an account with many rows doesn't block Redis. */
@@ -19,7 +19,19 @@ export class UsageRows {
     const rows = new Map<string, UsageRow>();
     for await (const row of this.#scan(account)) {
       const day = usageDay(row[0]);
+      if (isOfDimension(row[0])) continue;
       if (day >= fromDay && day <= toDay) rows.set(row[0], usageRow(row));
+    }
+    return [...rows.values()];
+  }
+
+  /** The same of one dimension. */
+  async readBy(account: string, dimension: string, fromDay: string, toDay: string): Promise<DimensionRow[]> {
+    const rows = new Map<string, DimensionRow>();
+    for await (const fieldAndCounts of this.#scan(account)) {
+      const row = dimensionRow(fieldAndCounts);
+      if (row?.dimension !== dimension || row.day < fromDay || row.day > toDay) continue;
+      rows.set(row.value + row.day, row);
     }
     return [...rows.values()];
   }

@@ -17,6 +17,7 @@ import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 import { SqliteAllowances } from './sqlite-allowances.ts';
 import { type Columns, integer, number, text, valuesOf } from './sqlite-columns.ts';
 import { deleteRows, runningRequests } from './sqlite-deletion.ts';
+import { SqliteDimensions } from './sqlite-dimensions.ts';
 import {
   TOTALS,
   END_USER,
@@ -53,6 +54,7 @@ export class SqliteAccount implements AccountRows {
   #lots: readonly LotRow[] | undefined;
   readonly #changedLots = new Set<LotRow>();
   readonly #allowances: SqliteAllowances;
+  readonly dimensions: SqliteDimensions;
   /** Requests whose row in the file is held. */
   readonly #held = new Map<string, RequestRow>();
   /** No request in the file has a greater id; undefined until that was looked up. */
@@ -78,6 +80,7 @@ export class SqliteAccount implements AccountRows {
     this.#sql = sql;
     this.#id = integer(row, 'id');
     this.#allowances = new SqliteAllowances(sql, this.#id);
+    this.dimensions = new SqliteDimensions(sql, this.#id);
     this.totals = TOTALS.read(row);
     this.#savedTotals = valuesOf(TOTALS, this.totals);
   }
@@ -228,6 +231,7 @@ export class SqliteAccount implements AccountRows {
     if (!this.#sql(HAS_USAGE).get(this.#id, beforeDay)) return;
     this.#sql(ADD_COMPACTED_USAGE).run(this.#id, beforeDay, this.#id);
     this.#sql(DELETE_USAGE).run(this.#id, beforeDay);
+    this.dimensions.compact(beforeDay);
   }
 
   /** Writes the changed totals, keys, lots and usage. */
@@ -245,6 +249,7 @@ export class SqliteAccount implements AccountRows {
       this.#sql(COUNT_USAGE).run(this.#id, ...valuesOf(USAGE, usage));
     }
     this.#counts.clear();
+    this.dimensions.save();
     const totals = valuesOf(TOTALS, this.totals);
     if (totals.every((value, n) => value === this.#savedTotals[n])) return;
     this.#sql(UPDATE_TOTALS).run(...totals, this.#id);
@@ -323,6 +328,7 @@ export class SqliteAccount implements AccountRows {
       },
       usage: this.usage('', '~'),
       usageCompacted: integer(compacted, 'usage_compacted'),
+      dimensionUsage: this.dimensions.all(),
     };
   }
 
@@ -369,20 +375,6 @@ function isBefore(a: RequestRow, b: RequestRow): boolean {
   return a.due < b.due || (a.due === b.due && a.id < b.id);
 }
 
-/** A page of account names after the given one, in order; empty after the last. */
-export function accountNames(sql: Sql, after: string): string[] {
-  return sql(NAMES)
-    .all(after)
-    .map((row) => text(row, 'name'));
-}
-
-/** Like `accountNames`, only accounts that a sweep would change. */
-export function overdueAccounts(sql: Sql, after: string, now: number): string[] {
-  return sql(OVERDUE_NAMES)
-    .all(after, now, now, now)
-    .map((row) => text(row, 'name'));
-}
-
 export function findKey(sql: Sql, hash: string, now: number): FoundKey | undefined {
   const columns = sql(KEY_BY_HASH).get(hash, hash);
   if (!columns) return undefined;
@@ -395,15 +387,6 @@ export function findKey(sql: Sql, hash: string, now: number): FoundKey | undefin
 export function isHashTaken(sql: Sql, hash: string): boolean {
   return sql(KEY_BY_HASH).get(hash, hash) !== undefined;
 }
-
-const NAMES = 'SELECT name FROM accounts WHERE name > ? ORDER BY name LIMIT 500';
-const OVERDUE_NAMES = `
-  SELECT name FROM accounts WHERE name > ? AND (
-    next_expiry <= ?
-    OR EXISTS (SELECT 1 FROM requests WHERE account = accounts.id AND state = 'held' AND due <= ?)
-    OR EXISTS (SELECT 1 FROM requests WHERE account = accounts.id AND state <> 'held' AND due <= ?)
-    OR (granted <> available + held + spent + expired AND NOT frozen)
-  ) ORDER BY name LIMIT 500`;
 
 const ACCOUNT = `SELECT id, ${TOTALS.names.join(', ')} FROM accounts WHERE name = ?`;
 const COMPACTED = 'SELECT * FROM accounts WHERE id = ?';

@@ -21,6 +21,13 @@ export function text(row: Row, column: string): string {
   return typeof value === 'string' ? value : columnError(column, 'text');
 }
 
+/** A position that a column can hold: those beyond it are of no line. */
+export function within64Bits(seq: bigint): bigint {
+  return seq < MAX_INT64 ? seq : MAX_INT64;
+}
+
+const MAX_INT64 = 2n ** 63n - 1n;
+
 function columnError(column: string, wanted: string): never {
   throw new Error(`The ledger file is damaged: ${column} is not ${wanted}`);
 }

@@ -3,7 +3,17 @@ import { type Columns, columnsOf, integer, integerIn, numberIn, textIn, valuesOf
 import type { Sql } from './sqlite-schema.ts';
 
 /** Tables with rows of accounts. */
-const TABLES = ['requests', 'keys', 'end_users', 'lots', 'allowances', 'fingerprints', 'journal', 'usage'];
+const TABLES = [
+  'requests',
+  'keys',
+  'end_users',
+  'lots',
+  'allowances',
+  'fingerprints',
+  'journal',
+  'usage',
+  'usage_by_dimension',
+];
 
 const DELETED: Columns<DeletedAccount> = columnsOf<DeletedAccount>({
   id: textIn('id'),

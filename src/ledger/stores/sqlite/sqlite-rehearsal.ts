@@ -7,7 +7,8 @@ import { updateCredits } from '../../engine/due-credits.ts';
 import { adjust, grant } from '../../engine/grants.ts';
 import type { SettledUsage } from '../../contract/ledger-store.ts';
 import { RequestIds } from '../../contract/request-ids.ts';
-import { accountNames, findKey, isHashTaken, overdueAccounts, type SqliteAccount } from './sqlite-account.ts';
+import { findKey, isHashTaken, type SqliteAccount } from './sqlite-account.ts';
+import { accountNames, overdueAccounts } from './sqlite-account-names.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
 import { claim } from './sqlite-claims.ts';
 import { followClock } from './sqlite-clock.ts';
@@ -89,7 +90,7 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
   const renewal = { account, requestId: settled, hold: 1n, leaseMs: HOUR_MS, checkpoint: 1n };
   command((rows) => extend(rows, renewal, now));
   const charge = { account, requestId: settled, amount: 1n, key: 'k1', model: 'm', force: true };
-  command((rows) => settle(rows, { ...charge, usage: USAGE }, now));
+  command((rows) => settle(rows, { ...charge, usage: USAGE, dimensions: { user: account } }, now));
   const lost = { ...charge, requestId: ids.next(), idempotencyKey: { key: left, body: left } };
   command((rows) => settle(rows, { ...lost, usage: USAGE }, now));
   command((rows) => release(rows, { account, requestId: voided, key: 'k1', model: 'm' }, now));
@@ -108,6 +109,7 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
     rows.request(left);
     rows.lines(0n, 10);
     rows.state(account);
+    rows.dimensions.rows('user', '', '~');
   });
   accountNames(sql, '');
   command((rows) => rows.running);

@@ -12,7 +12,13 @@ import type {
 import { ALLOWANCE_PERIODS, ROLLOVERS } from '../../contract/allowances.ts';
 import { limitsOfTerms, limitTerms } from '../../engine/limit-terms.ts';
 import type { EndUserLimits } from '../../contract/key-records.ts';
-import type { JournalLine, SettledUsage, UsageRow } from '../../contract/ledger-store.ts';
+import type {
+  DimensionRow,
+  Dimensions,
+  JournalLine,
+  SettledUsage,
+  UsageRow,
+} from '../../contract/ledger-store.ts';
 import { ENDINGS, type UsageCounts } from '../../contract/usage.ts';
 import {
   type Columns,
@@ -181,7 +187,13 @@ export const LINE: Columns<JournalLine> = columnsOf<JournalLine>({
   model: optional(textIn('model')),
   reason: optional(textIn('reason')),
   usage: optional(SETTLED_USAGE, 'source'),
+  dimensions: optional(mappedIn(textIn('dimensions'), dimensionsOf, JSON.stringify)),
 });
+
+function dimensionsOf(json: string): Dimensions {
+  const dimensions: Dimensions = JSON.parse(json);
+  return dimensions;
+}
 
 const COUNTS: Members<UsageCounts> = {
   requests: numberIn('requests'),
@@ -200,5 +212,12 @@ export const USAGE: Columns<UsageRow> = columnsOf<UsageRow>({
   day: textIn('day'),
   key: textIn('api_key'),
   model: textIn('model'),
+  ...COUNTS,
+});
+
+export const DIMENSION_USAGE: Columns<DimensionRow> = columnsOf<DimensionRow>({
+  day: textIn('day'),
+  dimension: textIn('dimension'),
+  value: textIn('value'),
   ...COUNTS,
 });

@@ -38,6 +38,17 @@ const COUNTERS_COLUMNS = `held               INTEGER NOT NULL,
   token_level        INTEGER NOT NULL,
   token_level_at     INTEGER NOT NULL,`;
 
+/** Of usage rows. */
+const COUNTS_COLUMNS = `requests           INTEGER NOT NULL,
+  errors             INTEGER NOT NULL,
+  aborted            INTEGER NOT NULL,
+  prompt_tokens      INTEGER NOT NULL,
+  cached_tokens      INTEGER NOT NULL,
+  completion_tokens  INTEGER NOT NULL,
+  reasoning_tokens   INTEGER NOT NULL,
+  charged            INTEGER NOT NULL,
+  cost               INTEGER NOT NULL,`;
+
 /**
  * The tables of a ledger file.
  *
@@ -194,6 +205,7 @@ CREATE TABLE journal (
   streamed           INTEGER,
   byok               INTEGER,
   units              INTEGER,
+  dimensions         TEXT,
   PRIMARY KEY (account, seq)
 ) STRICT, WITHOUT ROWID;
 
@@ -203,16 +215,18 @@ CREATE TABLE usage (
   day                TEXT    NOT NULL,
   api_key            TEXT    NOT NULL,
   model              TEXT    NOT NULL,
-  requests           INTEGER NOT NULL,
-  errors             INTEGER NOT NULL,
-  aborted            INTEGER NOT NULL,
-  prompt_tokens      INTEGER NOT NULL,
-  cached_tokens      INTEGER NOT NULL,
-  completion_tokens  INTEGER NOT NULL,
-  reasoning_tokens   INTEGER NOT NULL,
-  charged            INTEGER NOT NULL,
-  cost               INTEGER NOT NULL,
+  ${COUNTS_COLUMNS}
   PRIMARY KEY (account, day, api_key, model)
+) STRICT, WITHOUT ROWID;
+
+-- The same by the value of a dimension: user, or tag:name. The value is empty for those beyond the maximum, together.
+CREATE TABLE usage_by_dimension (
+  account            INTEGER NOT NULL,
+  day                TEXT    NOT NULL,
+  dimension          TEXT    NOT NULL,
+  value              TEXT    NOT NULL,
+  ${COUNTS_COLUMNS}
+  PRIMARY KEY (account, day, dimension, value)
 ) STRICT, WITHOUT ROWID;
 
 -- One row, once there was a lease: the last reading of the wall clock and of monotonic time.

@@ -20,6 +20,7 @@ import {
   checkCompact,
   checkUpdateKey,
   checkUsage,
+  checkUsageBy,
   checkVoid,
 } from '../../engine/validate-commands.ts';
 import {
@@ -43,6 +44,7 @@ import {
   type Balance,
   type DeleteAccountResult,
   type DeletedAccount,
+  type DimensionRow,
   type EndAllowance,
   type EndAllowanceResult,
   type Extend,
@@ -85,7 +87,8 @@ import { refund } from '../../engine/refunds.ts';
 import { checkAllow, checkEndAllowance, checkRefund, checkSetFloor } from '../../engine/validate-changes.ts';
 import { verify } from '../../engine/witnesses.ts';
 import type { MakesAccount } from '../../contract/reply.ts';
-import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
+import { findKey, isHashTaken, SqliteAccount } from './sqlite-account.ts';
+import { accountNames, overdueAccounts } from './sqlite-account-names.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
 import { claim } from './sqlite-claims.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
@@ -93,15 +96,13 @@ import { deletedAccounts } from './sqlite-deletion.ts';
 import { followClock } from './sqlite-clock.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
 import type { Database } from './sqlite-schema.ts';
-import { text } from './sqlite-columns.ts';
+import { text, within64Bits } from './sqlite-columns.ts';
 import { SqliteSession } from './sqlite-session.ts';
-import type { WriteMode } from './sqlite-transaction.ts';
+import { durable, type WriteMode } from './sqlite-transaction.ts';
 
 /** Requests that one transaction of `sweep` ends, lines that one of `compact` removes: a few ms each. */
 const SWEEP_STEP = 100;
 const COMPACT_STEP = 1000n;
-
-const MAX_INT64 = 2n ** 63n - 1n;
 
 export interface SqliteStoreOptions {
   /** The store's clock, in ms, trusted as it is. @default `Date.now`, with detection of steps */
@@ -316,6 +317,12 @@ export class SqliteStore implements LedgerStore {
     return this.#session.read((sql) => SqliteAccount.find(sql, account)?.usage(fromDay, toDay) ?? []);
   }
 
+  async usageBy(...query: Parameters<LedgerStore['usageBy']>): Promise<readonly DimensionRow[]> {
+    checkUsageBy(...query);
+    const [account, ...rest] = query;
+    return this.#session.read((sql) => SqliteAccount.find(sql, account)?.dimensions.rows(...rest) ?? []);
+  }
+
   async compactUsage(account: string, beforeDay: string): Promise<void> {
     checkCompactUsage(account, beforeDay);
     return this.#command(account, (rows) => rows?.compactUsage(beforeDay));
@@ -475,21 +482,10 @@ function openDatabase(path: string): Database {
   return new sqlite.DatabaseSync(path);
 }
 
-/** A commit at FULL is on the disk, with all earlier ones: those may be of a process that has crashed since. */
-function durable<Reply extends { readonly code: string }>(
-  reply: Reply,
-): Reply & { readonly durable?: boolean } {
-  return reply.code === 'ok' ? { ...reply, durable: true } : reply;
-}
-
 /** Finds the account, or creates it unless `mustExist`. */
 function accountFor(
   accounts: SqliteAccounts,
   { account, mustExist }: MakesAccount & { readonly account: string },
 ): SqliteAccount | undefined {
   return mustExist ? accounts.find(account) : accounts.open(account);
-}
-
-function within64Bits(seq: bigint): bigint {
-  return seq < MAX_INT64 ? seq : MAX_INT64;
 }

@@ -62,3 +62,10 @@ function rollBack(sql: Sql): void {
     // The original failure has already ended the transaction.
   }
 }
+
+/** A commit at FULL is on the disk, with all earlier ones: those may be of a process that has crashed since. */
+export function durable<Reply extends { readonly code: string }>(
+  reply: Reply,
+): Reply & { readonly durable?: boolean } {
+  return reply.code === 'ok' ? { ...reply, durable: true } : reply;
+}

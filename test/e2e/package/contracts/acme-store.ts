@@ -35,6 +35,7 @@ import {
   type SettleResult,
   type UpdateKey,
   type UpdateKeyResult,
+  type DimensionRow,
   type UsageRow,
   type Verify,
   type VerifyResult,
@@ -103,6 +104,10 @@ export class AcmeStore implements LedgerStore {
 
   usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
     return this.#rows.usage(account, fromDay, toDay);
+  }
+
+  usageBy(...query: Parameters<LedgerStore['usageBy']>): Promise<readonly DimensionRow[]> {
+    return this.#rows.usageBy(...query);
   }
 
   compactUsage(account: string, beforeDay: string): Promise<void> {

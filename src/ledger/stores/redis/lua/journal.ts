@@ -1,4 +1,10 @@
-import type { Ending, JournalLine, SettledUsage } from '../../../contract/ledger-store.ts';
+import type {
+  Dimensions,
+  Ending,
+  JournalLine,
+  Refund,
+  SettledUsage,
+} from '../../../contract/ledger-store.ts';
 import { READ_LUA } from './account-lua.ts';
 import { defineScript, type LuaScript } from './define-script.ts';
 import { withBlanks } from './row-fields.ts';
@@ -20,7 +26,7 @@ return redis.call('LRANGE', JOURNAL, string.format('%d', first), string.format('
 );
 
 /** The details of a settle's line that the script stores as they are. */
-export function settleDetails(model: string, usage: SettledUsage): string {
+export function settleDetails(model: string, usage: SettledUsage, dimensions?: Dimensions): string {
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ending } =
     usage;
   const { provider, upstreamModel, firstByteMs, durationMs, finishReason, streamed } = usage;
@@ -38,7 +44,8 @@ export function settleDetails(model: string, usage: SettledUsage): string {
     flag(byok),
     units,
   ];
-  const details = [model, ...counts, source, cost?.toString(), price, ending, ...answer];
+  const details: unknown[] = [model, ...counts, source, cost?.toString(), price, ending, ...answer];
+  if (dimensions) details.push(dimensions);
   return JSON.stringify(details.map((each) => each ?? null));
 }
 
@@ -46,9 +53,14 @@ function flag(given: boolean | undefined): number | undefined {
   return given === undefined ? undefined : Number(given);
 }
 
-/** The reason of an adjustment or refund, in the format of its line. */
+/** The reason of an adjustment, in the format of its line. */
 export function reasonDetails(reason: string): string {
   return JSON.stringify(reason);
+}
+
+/** The reason of a refund and the request's dimensions, in the format of its line. */
+export function refundDetails({ reason, dimensions }: Pick<Refund, 'reason' | 'dimensions'>): string {
+  return JSON.stringify(dimensions ? [reason, dimensions] : reason);
 }
 
 function parseLine(line: string): JournalLine {
@@ -97,26 +109,29 @@ type Details = [
   byok: 0 | 1 | null,
   /** Missing in lines of earlier releases. */
   units?: number | null,
+  dimensions?: Dimensions,
 ];
 
 function parseDetails(
   type: JournalLine['type'],
   rest: string,
-): Pick<JournalLine, 'reason' | 'model' | 'usage'> {
+): Pick<JournalLine, 'reason' | 'model' | 'usage' | 'dimensions'> {
   if (type === 'a') {
     const reason: string = JSON.parse(rest);
     return { reason };
   }
   if (type === 'r') {
     const [, model = '', json = ''] = /^=(\S*) (.*)$/s.exec(rest) ?? [];
-    const reason: string = JSON.parse(json);
-    return { model: withBlanks(model), reason };
+    const parsed: string | [reason: string, dimensions: Dimensions] = JSON.parse(json);
+    if (typeof parsed === 'string') return { model: withBlanks(model), reason: parsed };
+    const [reason, dimensions] = parsed;
+    return { model: withBlanks(model), reason, dimensions };
   }
   const details: Details = JSON.parse(rest);
   const [model, promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ...last] =
     details;
   const [ending, provider, upstreamModel, firstByteMs, durationMs, finishReason, ...flags] = last;
-  const [streamed, cacheWriteTokens, webSearches, byok, units = null] = flags;
+  const [streamed, cacheWriteTokens, webSearches, byok, units = null, dimensions] = flags;
   return {
     model,
     usage: {
@@ -139,5 +154,6 @@ function parseDetails(
       ...(byok !== null && { byok: byok === 1 }),
       ...(units !== null && { units }),
     },
+    ...(dimensions && { dimensions }),
   };
 }

@@ -13,6 +13,7 @@ export const refund: LuaScript<
     key: string,
     model: string,
     details: string,
+    dimensions: string,
     ...witnesses: string[],
   ],
   RefundResult
@@ -25,13 +26,14 @@ export const refund: LuaScript<
 -- ARGV[5] charged      maximum, if the request is unknown
 -- ARGV[6] key id       used if the request is unknown
 -- ARGV[7] model        without blanks, used if the request is unknown
--- ARGV[8] reason       in JSON
--- ARGV[9] and on       witnesses
+-- ARGV[8] details      recorded in the journal as they are
+-- ARGV[9] dimensions   " name=value" of each
+-- ARGV[10] and on      witnesses
 -- returns {code, now, seq, ...}: {available} for ok and duplicate, {charged} for more_than_charged
 ${ENDS_LUA}
 local now, id, amount = clock(ARGV[1]), ARGV[2], tonumber(ARGV[4])
 if not load_totals() then return reply(now, 'no_account') end
-check_witnesses(9)
+check_witnesses(10)
 local terms = 'refund ' .. ARGV[4]
 local known = redis.call('HGET', PAID, ARGV[3])
 if known == terms then
@@ -53,7 +55,7 @@ totals.av = plus(totals.av, amount)
 if request then
   for _, holder in ipairs(holders_of(request)) do count_charge(holder, 0 - amount, request.at) end
 end
-count_usage(origin, origin.model, {0, 0, 0, 0, 0, 0, 0, 0 - amount, 0})
+count_usage(origin, origin.model, {0, 0, 0, 0, 0, 0, 0, 0 - amount, 0}, ARGV[9])
 write_line(now, 'r', id, 0 - amount, {key = origin.key, rest = '=' .. origin.model .. ' ' .. ARGV[8]})
 redis.call('HSET', PAID, ARGV[3], terms)
 return reply(now, 'ok', decimal(totals.av))

@@ -82,8 +82,9 @@ end
 
 -- Ends a request: the only function that charges and releases. Charges amount in total, including what its expiry has
 -- charged already; what would take the account below its floor is written off, unless in parts. The usage is counted here
--- too, replacing what the expiry has counted: errors, aborted, tokens and cost, in the order of count_usage.
-local function finish(request, state, amount, tokens, now, model, usage, in_parts)
+-- too, replacing what the expiry has counted: errors, aborted, tokens and cost, in the order of count_usage, with the
+-- request's dimensions.
+local function finish(request, state, amount, tokens, now, model, usage, dimensions, in_parts)
   local hold = request.state == 'H' and request.amount or 0
   local already = request.state == 'X' and request.amount or 0
   local covered = hold + already + math.max(0, size(spendable()))
@@ -109,7 +110,7 @@ local function finish(request, state, amount, tokens, now, model, usage, in_part
   local is_counted = request.state == 'X' and request.line ~= '-'
   if is_counted then count_usage(request, request.model, {-1, -1, 0, 0, 0, 0, 0, 0 - already, 0}) end
   usage[1], usage[8] = 1, is_counted and charged or moved
-  count_usage(request, model, usage)
+  count_usage(request, model, usage, dimensions)
   local is_free = amount == 0 and (state == 'V' or state == 'S' and request.hashes == '')
   request.state, request.amount, request.due, request.model = state, charged, delete_at(request.id, now, is_free), model
   -- The line that the caller writes next. A voided request has none, or only a correction, which doesn't describe it.
@@ -127,7 +128,7 @@ local function is_charged_in_part(request, amount)
 end
 
 -- Charges a further part of a request, as far as the balance covers it now; returns whether anything was charged.
-local function charge_more(request, amount, now)
+local function charge_more(request, amount, now, dimensions)
   if not is_charged_in_part(request, amount) then return false end
   local moved = math.min(amount - request.amount, size(spendable()))
   if moved <= 0 then return false end
@@ -135,7 +136,7 @@ local function charge_more(request, amount, now)
   totals.s = plus(totals.s, moved)
   burn(moved)
   for _, holder in ipairs(holders_of(request)) do count_charge(holder, moved, request.at) end
-  count_usage(request, request.model, {0, 0, 0, 0, 0, 0, 0, moved, 0})
+  count_usage(request, request.model, {0, 0, 0, 0, 0, 0, 0, moved, 0}, dimensions)
   -- It cost nothing until now; from now on its record is kept as long as any other.
   if request.amount == 0 then request.due = math.max(request.due, delete_at(request.id, now, false)) end
   request.amount = request.amount + moved

@@ -1,4 +1,5 @@
 import type {
+  DimensionRow,
   Ending,
   IdempotencyKey,
   FinalState,
@@ -8,7 +9,7 @@ import type {
   Settle,
   UsageRow,
 } from '../../../contract/ledger-store.ts';
-import { DAY_MS, ENDINGS, dayOf } from '../../../contract/usage.ts';
+import { DAY_MS, ENDINGS, dayOf, type UsageCounts } from '../../../contract/usage.ts';
 import { endUserOfRow, endUserRowId } from '../../../engine/account-rows.ts';
 import { isAborted, isError } from '../../../engine/usage-counters.ts';
 
@@ -93,26 +94,51 @@ export function witnessTerms({ witnesses = [] }: Witnessed): string[] {
 }
 
 /** The counts of a settle, as an argument of its script. */
-export function settledCounts({ usage }: Pick<Settle, 'usage'>): string {
+export function settledCounts({ usage, dimensions }: Pick<Settle, 'usage' | 'dimensions'>): string {
   const { ending, promptTokens, cachedTokens, completionTokens, reasoningTokens, cost = 0n } = usage;
   const tokens = [promptTokens, cachedTokens, completionTokens, reasoningTokens];
-  return [Number(isError({ ending, usage })), Number(isAborted({ ending })), ...tokens, cost].join(' ');
+  const counts = [Number(isError({ ending, usage })), Number(isAborted({ ending })), ...tokens, cost];
+  return counts.join(' ') + dimensionTerms({ dimensions });
 }
 
 /** The counts of a void, as an argument of its script. */
-export function voidedCounts({ ending }: Pick<Void, 'ending'>): string {
-  return `${isError({ ending }) ? 1 : 0} ${isAborted({ ending }) ? 1 : 0} 0 0 0 0 0`;
+export function voidedCounts({ ending, dimensions }: Pick<Void, 'ending' | 'dimensions'>): string {
+  const counts = `${isError({ ending }) ? 1 : 0} ${isAborted({ ending }) ? 1 : 0} 0 0 0 0 0`;
+  return counts + dimensionTerms({ dimensions });
+}
+
+/** The dimensions of a request, each after a blank, as an argument of a script; empty where there are none. */
+export function dimensionTerms({ dimensions }: Pick<Settle, 'dimensions'>): string {
+  if (!dimensions) return '';
+  return Object.entries(dimensions)
+    .map(([name, value]) => ` ${name}=${encodeURIComponent(value)}`)
+    .join('');
 }
 
 /** Parses a usage row. */
 export function usageRow([field, packed]: readonly [field: string, packed: string]): UsageRow {
   const [, , key = '', model = ''] = /^(\d+) (\S*) (\S*)$/.exec(field) ?? [];
+  return { day: usageDay(field), key, model: withBlanks(model), ...usageCounts(packed) };
+}
+
+/** Whether it belongs to a dimension: its row, or how many values it has on a day. */
+export function isOfDimension(field: string): boolean {
+  return field.startsWith(':', field.indexOf(' ') + 1);
+}
+
+/** Parses a usage row of a dimension; undefined for a number of values. */
+export function dimensionRow([field, packed]: readonly [field: string, packed: string]):
+  | DimensionRow
+  | undefined {
+  const [, dimension, value] = /^\d+ :(\S+) (\S*)$/.exec(field) ?? [];
+  if (dimension === undefined || value === undefined) return undefined;
+  return { day: usageDay(field), dimension, value: decodeURIComponent(value), ...usageCounts(packed) };
+}
+
+function usageCounts(packed: string): UsageCounts {
   const [requests = '', errors, aborted, prompt, cached, completion, reasoning, charged = '', cost = ''] =
     packed.split(' ');
   return {
-    day: usageDay(field),
-    key,
-    model: withBlanks(model),
     requests: Number(requests),
     errors: Number(errors),
     aborted: Number(aborted),

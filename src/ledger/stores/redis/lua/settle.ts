@@ -32,7 +32,7 @@ export const settle: LuaScript<
 -- ARGV[6] force        1 to post an unknown request
 -- ARGV[7] details      recorded in the journal as they are
 -- ARGV[8] model        without blanks
--- ARGV[9] usage        counts: "errors aborted prompt cached completion reasoning cost"
+-- ARGV[9] usage        counts: "errors aborted prompt cached completion reasoning cost"; then " name=value" of each dimension
 -- ARGV[10] idempotency key, as a hash, or empty
 -- ARGV[11] body        hash of the body for that key, or empty
 -- ARGV[12] in parts    1 to write off nothing
@@ -40,7 +40,7 @@ export const settle: LuaScript<
 -- ARGV[14] end user    encoded, used if the request is unknown, or empty
 -- ARGV[15] and on      witnesses
 -- returns {code, now, seq, ...}: {charged, written off, available, held,
---         available and held before} for ok, {charged, 1 if in part} for duplicate
+--         available and held before, dimensions that share a row} for ok, {charged, 1 if in part} for duplicate
 ${ENDS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
 if not load_totals() then return reply(now, 'no_account') end
@@ -49,9 +49,10 @@ local amount = tonumber(ARGV[3])
 local unspent_before = plus(totals.h, totals.av)
 local is_deleted = not request and amount == 0 and may_be_deleted_free(id)
 if not request and ARGV[13] == '1' and not is_deleted and request_time(id) > totals.lw then rolled_back = true end
+local usage, dimensions = usage_of(ARGV[9])
 local in_parts = check_witnesses(15) or ARGV[12] == '1'
 if request and request.state == 'S' then
-  if not in_parts or not charge_more(request, amount, now) then
+  if not in_parts or not charge_more(request, amount, now, dimensions) then
     return reply(now, 'duplicate', decimal(request.amount), is_charged_in_part(request, amount) and '1' or '0')
   end
   return reply(now, 'ok', decimal(request.amount), '0', decimal(totals.av), decimal(totals.h),
@@ -99,7 +100,7 @@ if ARGV[10] ~= '' and request.hashes == '' then
   end
 end
 local hold, charged, moved, written_off = finish(request, 'S', amount, tonumber(ARGV[5]), now, ARGV[8],
-  usage_of(ARGV[9]), in_parts)
+  usage, dimensions, in_parts)
 write_line(now, kind, id, moved, {
   hold = kind == 's' and hold or nil,
   written_off = written_off > 0 and written_off or nil,
@@ -108,7 +109,7 @@ write_line(now, kind, id, moved, {
 })
 update_credits(now)
 return reply(now, 'ok', decimal(charged), decimal(written_off), decimal(totals.av), decimal(totals.h),
-  decimal(unspent_before))
+  decimal(unspent_before), unpack(shared_dimensions or {}))
 `,
   (reply) => {
     const code = reply.text();
@@ -119,7 +120,10 @@ return reply(now, 'ok', decimal(charged), decimal(written_off), decimal(totals.a
         const writtenOff = reply.amount();
         const available = reply.amount();
         const unspent = available + reply.amount();
-        return { code, charged, writtenOff, available, unspent, unspentBefore: reply.amount(), ...meta };
+        const unspentBefore = reply.amount();
+        const shared = reply.texts();
+        const sharing = shared.length > 0 && { sharedDimensions: shared };
+        return { code, charged, writtenOff, available, unspent, unspentBefore, ...sharing, ...meta };
       }
       case 'duplicate':
         return { code, charged: reply.amount(), ...(reply.text() === '1' && { isPart: true }), ...meta };

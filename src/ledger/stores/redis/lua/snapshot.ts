@@ -5,7 +5,7 @@ import { READ_LUA, SENTINEL } from './account-lua.ts';
 import { defineScript, type LuaScript } from './define-script.ts';
 import { accountHolders } from '../../../engine/key-states.ts';
 import { endUserRow, keyRows } from './key-fields.ts';
-import { requestRecord, usageRow } from './row-fields.ts';
+import { dimensionRow, isOfDimension, requestRecord, usageRow } from './row-fields.ts';
 
 /** The whole account at one moment, without its journal; undefined when there is no account. */
 export const snapshot: LuaScript<[], ((account: string) => AccountState) | undefined> = defineScript(
@@ -49,7 +49,8 @@ return {redis.call('HGETALL', TOTALS), redis.call('HGETALL', REQUESTS), redis.ca
         expired: amount('jx'),
         writtenOff: amount('jw'),
       },
-      usage: usage.filter(isNoSentinel).map(usageRow),
+      usage: usage.filter((row) => isNoSentinel(row) && !isOfDimension(row[0])).map(usageRow),
+      dimensionUsage: usage.map(dimensionRow).filter((row) => row !== undefined),
       usageCompacted: compactedCharges(usage),
     });
   },

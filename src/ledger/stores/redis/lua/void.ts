@@ -21,7 +21,7 @@ export const release: LuaScript<
 -- ARGV[3] key id       used if the request is unknown, or empty
 -- ARGV[4] model        without blanks, - if unknown
 -- ARGV[5] ended        "ending provider", each - if unknown
--- ARGV[6] usage        counts: "errors aborted 0 0 0 0 0"
+-- ARGV[6] usage        counts: "errors aborted 0 0 0 0 0"; then " name=value" of each dimension
 -- ARGV[7] and on       witnesses
 -- returns {code, now, seq, ...}: {released, available} for ok, {charged} for settled
 ${ENDS_LUA}

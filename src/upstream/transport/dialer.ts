@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { isIP, connect as connectPlain, type Socket } from 'node:net';
 import * as tls from 'node:tls';
 
-import type { Connection } from '../catalog/connection.ts';
-import { hostOf, portOf } from '../http/url.ts';
+import type { Connection } from '../../catalog/connection.ts';
+import { hostOf, portOf } from '../../http/url.ts';
 import { openTunnel, outboundProxy, unrefWhileConnecting } from './outbound-proxy.ts';
 import { connectionError } from './transport.ts';
 

@@ -3,8 +3,8 @@ import * as https from 'node:https';
 import type { Socket } from 'node:net';
 import { rootCertificates } from 'node:tls';
 
-import type { Connection } from '../catalog/connection.ts';
-import { decodeOnce, hostOf, portOf } from '../http/url.ts';
+import type { Connection } from '../../catalog/connection.ts';
+import { decodeOnce, hostOf, portOf } from '../../http/url.ts';
 import { isExempt } from './no-proxy.ts';
 
 /** The outbound proxy failed. Its message is for the operator; it contains no password. */

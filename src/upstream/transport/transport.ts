@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import type { Connection } from '../catalog/connection.ts';
-import { UpstreamError } from '../errors/upstream-errors.ts';
-import type { AnswerBody } from '../http/answer-body.ts';
-import type { BodyChunks } from '../http/body-chunks.ts';
+import type { Connection } from '../../catalog/connection.ts';
+import { UpstreamError } from '../../errors/upstream-errors.ts';
+import type { AnswerBody } from '../../http/answer-body.ts';
+import type { BodyChunks } from '../../http/body-chunks.ts';
 
 /** The complete request to a provider. */
 export interface UpstreamRequest {

@@ -1,5 +1,5 @@
-import type { Connection } from '../catalog/connection.ts';
-import { UpstreamTimeoutError } from '../errors/upstream-errors.ts';
+import type { Connection } from '../../catalog/connection.ts';
+import { UpstreamTimeoutError } from '../../errors/upstream-errors.ts';
 
 /** The error for a request that is aborted while it waits for one of `maxConnections`.
  *

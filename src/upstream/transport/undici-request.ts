@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 
 import type { Dispatcher } from 'undici';
 
-import { type BodySource, PushBody } from '../http/answer-body.ts';
-import { byteLength, type BodyChunks } from '../http/body-chunks.ts';
+import { type BodySource, PushBody } from '../../http/answer-body.ts';
+import { byteLength, type BodyChunks } from '../../http/body-chunks.ts';
 import type { ExplainAbort } from './connection-wait.ts';
 import {
   connectionError,

@@ -1,6 +1,6 @@
-import type { Connection } from '../catalog/connection.ts';
-import { assertObject } from '../options/resolve-options.ts';
-import type { TransportOption } from '../options/router-options.ts';
+import type { Connection } from '../../catalog/connection.ts';
+import { assertObject } from '../../options/resolve-options.ts';
+import type { TransportOption } from '../../options/router-options.ts';
 import { type ConnectionPool, ConnectionPools } from './connection-pools.ts';
 import { Dialer } from './dialer.ts';
 import { Http2Sessions } from './http2-sessions.ts';

@@ -2,9 +2,9 @@ import * as http from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-import type { Connection } from '../catalog/connection.ts';
-import { hostOf, portOf } from '../http/url.ts';
-import { asError } from '../platform/as-error.ts';
+import type { Connection } from '../../catalog/connection.ts';
+import { hostOf, portOf } from '../../http/url.ts';
+import { asError } from '../../platform/as-error.ts';
 import { type ConnectionPool, ConnectionPools } from './connection-pools.ts';
 import { waitEnded } from './connection-wait.ts';
 import { Dialer } from './dialer.ts';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { Connection } from '../catalog/connection.ts';
+import type { Connection } from '../../catalog/connection.ts';
 
 /** The connections to one origin that are made in one way. */
 export interface ConnectionPool {

@@ -1,7 +1,7 @@
 import { type ClientHttp2Session, connect } from 'node:http2';
 import type { Socket } from 'node:net';
 
-import { asError } from '../platform/as-error.ts';
+import { asError } from '../../platform/as-error.ts';
 import { waitEnded } from './connection-wait.ts';
 import type { Dialer } from './dialer.ts';
 import { Http2Request, type StreamCarrier } from './http2-request.ts';

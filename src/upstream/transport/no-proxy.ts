@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-import { hostOf, portOf } from '../http/url.ts';
+import { hostOf, portOf } from '../../http/url.ts';
 
 /**
  * Whether `NO_PROXY` exempts an origin from the proxy, as curl reads it: host names with all of their subdomains, IP

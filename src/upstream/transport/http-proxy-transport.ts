@@ -6,11 +6,11 @@ import type { Duplex } from 'node:stream';
 import { takeBackRequire } from './lent-require.ts';
 import { createProxyMiddleware, type Plugin } from 'http-proxy-middleware';
 
-import { Batch } from '../async/batch.ts';
-import type { Connection } from '../catalog/connection.ts';
-import { asError } from '../platform/as-error.ts';
-import { type AnswerBody, bodyOfStream } from '../http/answer-body.ts';
-import type { BodyChunks } from '../http/body-chunks.ts';
+import { Batch } from '../../async/batch.ts';
+import type { Connection } from '../../catalog/connection.ts';
+import { asError } from '../../platform/as-error.ts';
+import { type AnswerBody, bodyOfStream } from '../../http/answer-body.ts';
+import type { BodyChunks } from '../../http/body-chunks.ts';
 import {
   MAX_INTERIM_ANSWERS,
   type Sending,
@@ -61,7 +61,8 @@ class ProxiedRequest implements Sending {
   readonly #listener: SendListener;
   readonly #agent: ProviderAgent;
   readonly #path: string;
-  #hasSocket = false;
+  /** Once it has a socket. */
+  #outgoing: ClientRequest | undefined;
   #reused: Socket | undefined;
   /** What the reused connection had received before this request. */
   #bytesBefore = 0;
@@ -91,7 +92,7 @@ class ProxiedRequest implements Sending {
   }
 
   abort(reason: Error): void {
-    this.#aborted ??= this.#hasSocket ? reason : this.#agent.explainWait(reason);
+    this.#aborted ??= this.#outgoing ? reason : this.#agent.explainWait(reason);
     this.fail(this.#aborted);
   }
 
@@ -110,7 +111,7 @@ class ProxiedRequest implements Sending {
 
   /** The request got a socket: an earlier abort takes effect now. */
   onSocket(outgoing: ClientRequest): void {
-    this.#hasSocket = true;
+    this.#outgoing = outgoing;
     if (this.#aborted) {
       outgoing.destroy(this.#aborted);
       return;
@@ -143,11 +144,24 @@ class ProxiedRequest implements Sending {
       return;
     }
     this.response.finished = true;
+    if (this.#outgoing?.writableFinished === false) this.#awaitFinish(this.#outgoing, message);
     const body = bodyOfStream(message, () => {
       this.#listener.onOver();
     });
     this.#body = body;
     this.#listener.onHead({ statusCode: message.statusCode ?? 0, headers: message.headers, body });
+  }
+
+  /**
+   * Closes the connection if the request is not sent whole when its answer is over, as the proxy server does, but a turn
+   * of the event loop later: over TLS, Node reports that a write has ended after what was received meanwhile.
+   */
+  #awaitFinish(outgoing: ClientRequest, message: IncomingMessage): void {
+    message.removeAllListeners('close').once('close', () => {
+      setImmediate(() => {
+        if (!outgoing.writableFinished) outgoing.destroy();
+      });
+    });
   }
 }
 

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 
 import type { Client } from 'undici';
 
-import { asError } from '../platform/as-error.ts';
+import { asError } from '../../platform/as-error.ts';
 import { waitEnded } from './connection-wait.ts';
 import type { Dialer } from './dialer.ts';
 import { loadUndici } from './load-undici.ts';

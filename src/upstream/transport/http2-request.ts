@@ -7,7 +7,7 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http2';
 
-import { type BodySource, PushBody } from '../http/answer-body.ts';
+import { type BodySource, PushBody } from '../../http/answer-body.ts';
 import type { ExplainAbort } from './connection-wait.ts';
 import {
   connectionError,

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 
-import { backoff } from '../async/backoff.ts';
+import { backoff } from '../../async/backoff.ts';
 
 /** An unused connection, which doesn't keep the process alive. */
 export interface WarmConnection {

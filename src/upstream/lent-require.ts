@@ -1,3 +1,0 @@
-import { lendRequire } from '../platform/lend-require.ts';
-
-export const takeBackRequire: () => void = lendRequire();

@@ -1,0 +1,3 @@
+import { lendRequire } from '../../platform/lend-require.ts';
+
+export const takeBackRequire: () => void = lendRequire();
