@@ -1,6 +1,6 @@
 import type { ChatCompletionsRouter } from 'chat-completions-router';
 import express, { type Express } from 'express';
-import type Stripe from 'stripe';
+import type { Stripe } from 'stripe';
 import type { Payments } from './payments.ts';
 
 export interface AppParts {

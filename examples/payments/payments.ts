@@ -1,5 +1,5 @@
 import { type ChatCompletionsRouter, CreditsConflictError, type TopUp } from 'chat-completions-router';
-import type Stripe from 'stripe';
+import type { Stripe } from 'stripe';
 
 /** What a subscription grants each month, in USD, by the lookup key of its price in Stripe. */
 const PLANS: Readonly<Record<string, string>> = { starter: '5.00', pro: '20.00' };
@@ -25,7 +25,10 @@ export class Payments {
     this.#stripe = stripe;
   }
 
-  /** The URL of Stripe's page where an account buys credits. With `autoTopUp`, this much is bought again when few are left. */
+  /**
+   * The URL of Stripe's page where an account buys credits. With `autoTopUp`, this much is bought again
+   * when few are left; without it, no longer.
+   */
   async buy(account: string, cents: number, autoTopUp: boolean, returnTo: string): Promise<string> {
     const customer = await this.#customerOf(account);
     const session = await this.#stripe.checkout.sessions.create({

@@ -6,7 +6,7 @@
  * What you would copy is payments.ts, and the webhook of app.ts.
  */
 import { createChatCompletionsRouter } from 'chat-completions-router';
-import Stripe from 'stripe';
+import { Stripe } from 'stripe';
 import { announce, listening, models, port, providers } from '../demo/demo.ts';
 import { createApp } from './app.ts';
 import { Payments } from './payments.ts';

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 
 import { parseUsd } from '../ledger/contract/money.ts';
 import { ACCOUNT, ACCOUNT_WANTED, isAccount } from '../ledger/contract/account-ids.ts';
+import { MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
 
 /**
  * Schemas for the inputs and responses of the admin API.
@@ -124,6 +125,7 @@ export const accountId: Schema<string> = described(
   ),
 );
 export const keyId: Schema<string> = matching('1 to 64 characters A-Z a-z 0-9 _ -', /^[A-Za-z0-9_-]{1,64}$/);
+export const endUserId: Schema<string> = textOf(1, MAX_END_USER_LENGTH);
 export const allowanceId: Schema<string> = matching(
   '1 to 64 characters A-Z a-z 0-9 . _ -',
   /^[A-Za-z0-9._-]{1,64}$/,

@@ -6,6 +6,7 @@ export const OPERATIONS = {
   getAccount: {"method":"GET","path":"/accounts/{account}","hasBody":false,"answer":"json"},
   updateAccount: {"method":"PATCH","path":"/accounts/{account}","hasBody":true,"answer":"json"},
   deleteAccount: {"method":"DELETE","path":"/accounts/{account}","hasBody":false,"answer":"json"},
+  getEndUser: {"method":"GET","path":"/accounts/{account}/end-users/{end_user}","hasBody":false,"answer":"json"},
   createGrant: {"method":"POST","path":"/accounts/{account}/grants","hasBody":true,"answer":"json"},
   createAdjustment: {"method":"POST","path":"/accounts/{account}/adjustments","hasBody":true,"answer":"json"},
   listJournal: {"method":"GET","path":"/accounts/{account}/journal","hasBody":false,"answer":"json"},

@@ -29,6 +29,9 @@ async function answers(host: string, port: number): Promise<boolean> {
   }
 }
 
+/** The example of payments starts with keys of Stripe only. */
+const KEYS = { STRIPE_SECRET_KEY: 'sk_test_1', STRIPE_WEBHOOK_SECRET: 'whsec_1' };
+
 const EXAMPLES = readdirSync('examples').filter((name) => !/README|^demo$/.test(name));
 
 describe('from another machine', () => {
@@ -37,7 +40,7 @@ describe('from another machine', () => {
     { timeout: 120_000 },
     async (name, { onTestFinished }) => {
       const started = name === 'next' ? /Ready in/ : /Ctrl-C/;
-      const example = await spawnExample(name, {}, started);
+      const example = await spawnExample(name, KEYS, started);
       onTestFinished(async () => void (await example.stop()));
       await expectLoopbackOnly(example.banner);
     },

@@ -26,7 +26,8 @@ async function session(): Promise<string> {
   if (!known || Date.parse(known.expiresAt) < Date.now() + SPARE_MS) {
     const response = await fetch('/api/session', { method: 'POST' });
     if (!response.ok) throw new Error(await response.text());
-    known = (await response.json()) as Session;
+    const made: Session = await response.json();
+    known = made;
   }
   return known.session;
 }
@@ -67,13 +68,16 @@ export function chatTransport(model: string): ChatTransport<ChatMessage> {
 /** What is left, in USD, once the last answer is charged. */
 export async function balance(): Promise<string> {
   const headers = { authorization: `Bearer ${await session()}` };
-  while (lastRequest !== '') {
-    const generation = await fetch(`/v1/generation?id=${lastRequest}`, { headers }); // waits a second for the charge
-    const { error } = (await generation.json()) as { error?: { code: string } };
-    if (error?.code !== 'generation_running') break;
-  }
-  const credits = await fetch('/v1/credits', { headers });
-  return ((await credits.json()) as { balance: string }).balance;
+  while (await isRunning(lastRequest, headers));
+  const credits: { balance: string } = await (await fetch('/v1/credits', { headers })).json();
+  return credits.balance;
+}
+
+/** Waits a second for the charge. */
+async function isRunning(request: string, headers: Record<string, string>): Promise<boolean> {
+  const generation = await fetch(`/v1/generation?id=${request}`, { headers });
+  const { error }: { error?: { code: string } } = await generation.json();
+  return error?.code === 'generation_running';
 }
 
 /** In the router's own words, which are made for clients: that a request could cost more than is left, for one. */

@@ -1,4 +1,3 @@
-import { AuthenticationError } from '../../errors/key-errors.ts';
 import { createSessions, resolveSessions, type Sessions } from '../../keys/sessions.ts';
 import { findConfig, loadConfig } from '../config/config-file.ts';
 import {
@@ -56,7 +55,7 @@ export const revokeSessionCommand: StoreCommand = {
     const [session = ''] = invocation.positionals;
     const sessions = await sessionsOf(invocation);
     const revoked = await sessions.revoke(session).catch((error: unknown) => {
-      if (!(error instanceof AuthenticationError)) throw error;
+      if (Reflect.get(Object(error), 'code') !== 'invalid_api_key') throw error;
       throw new NotFoundError('this is no session: the secret of the config did not sign it', {
         error: 'no_session',
       });

@@ -42,12 +42,14 @@ export interface AccountRows {
   saveKey(row: KeyRow): void;
   /** Saves all members of a key. */
   saveKeyTerms(row: KeyRow): void;
+  deleteKey(row: KeyRow): void;
 
   /** An end user, by the id of its row. */
   endUser(id: string): EndUserRow | undefined;
   /** How many end users have rows. */
   endUserCount(): number;
   saveEndUser(row: EndUserRow): void;
+  deleteEndUser(row: EndUserRow): void;
 
   /** Lots with something remaining, in burn order. Saving a lot doesn't change a list that was returned before. */
   openLots(): readonly LotRow[];

@@ -258,9 +258,19 @@ export function isEndUser(endUser: unknown): endUser is string {
   );
 }
 
+export function checkEndUserOf(account: string, endUser: string, key: string | undefined): void {
+  checkAccount(account);
+  if (!isEndUser(endUser)) throw endUserError(endUser);
+  if (key !== undefined) checkKey(key);
+}
+
+function endUserError(endUser: unknown): TypeError {
+  return commandError('endUser', `a text of 1 to ${MAX_END_USER_LENGTH} characters`, endUser);
+}
+
 function checkEndUser({ endUser }: Pick<Admit, 'endUser'>): void {
   if (endUser === undefined || isEndUser(endUser)) return;
-  throw commandError('endUser', `a text of 1 to ${MAX_END_USER_LENGTH} characters`, endUser);
+  throw endUserError(endUser);
 }
 
 export function checkDimensions({ dimensions }: Pick<Settle, 'dimensions'>): void {

@@ -2,14 +2,15 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
+import type { ErrorRequestHandler } from 'express';
 import { Redis } from 'ioredis';
 import OpenAI from 'openai';
-import Stripe from 'stripe';
+import { Stripe } from 'stripe';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import { createApp } from '../../../examples/payments/app.ts';
 import { Payments } from '../../../examples/payments/payments.ts';
-import type { ChatCompletionsRouter, LedgerStore } from '../../../src/index.ts';
+import type * as Library from '../../../src/index.ts';
 import { startExample } from '../../helpers/example.ts';
 import { startRedis } from '../../helpers/redis-server.ts';
 import { StripeApi, type StripeObject } from '../helpers/stripe-api.ts';
@@ -17,13 +18,13 @@ import { StripeApi, type StripeObject } from '../helpers/stripe-api.ts';
 // The one that the example imports, so that its errors are of the same classes.
 const { createChatCompletionsRouter, RedisStore } = (await import(
   new URL('../../../dist/index.js', import.meta.url).href
-)) as typeof import('../../../src/index.ts');
+)) as typeof Library;
 
 const SECRET = 'whsec_of_the_test';
 const STARTED = /lookup-key pro\n/;
 
 interface Shop {
-  readonly router: ChatCompletionsRouter;
+  readonly router: Library.ChatCompletionsRouter;
   readonly payments: Payments;
   readonly url: string;
 }
@@ -40,14 +41,13 @@ function stripeClient(): Stripe {
   return new Stripe('sk_test_1', { host: '127.0.0.1', port, protocol: 'http', maxNetworkRetries: 0 });
 }
 
-async function openShop(store: string | LedgerStore = 'memory:'): Promise<Shop> {
+async function openShop(store: string | Library.LedgerStore = 'memory:'): Promise<Shop> {
   const router = createChatCompletionsRouter({ store, providers: {}, models: {} });
   const stripe = stripeClient();
   const payments = new Payments(router, stripe);
   await router.keys.create({ account: 'acme' });
   const app = createApp({ router, payments, stripe, webhookSecret: SECRET, account: 'acme' });
-  app.use(((_error, _request, response, _next) =>
-    response.sendStatus(500)) as import('express').ErrorRequestHandler);
+  app.use(quietly);
   const server: Server = app.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(async () => {
@@ -57,6 +57,11 @@ async function openShop(store: string | LedgerStore = 'memory:'): Promise<Shop> 
   });
   return { router, payments, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
+
+/** Answers what throws as Express does, without a line on stderr. */
+const quietly: ErrorRequestHandler = (_error, _request, response, _next) => {
+  response.sendStatus(500);
+};
 
 let events = 0;
 
