@@ -265,9 +265,9 @@ function checkEndUser({ endUser }: Pick<Admit, 'endUser'>): void {
 
 export function checkDimensions({ dimensions }: Pick<Settle, 'dimensions'>): void {
   if (dimensions === undefined) return;
-  const given = Object.entries(dimensions);
+  const given = typeof dimensions === 'object' ? Object.entries(dimensions ?? {}) : [];
   if (given.length > 1 + MAX_TAGS) {
-    throw commandError('dimensions', `at most ${1 + MAX_TAGS}`, given.length);
+    throw commandError('dimensions', `the values of at most ${1 + MAX_TAGS} dimensions`, given.length);
   }
   for (const [name, value] of given) {
     checkDimension('dimensions', name);
