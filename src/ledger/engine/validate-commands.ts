@@ -265,7 +265,10 @@ function checkEndUser({ endUser }: Pick<Admit, 'endUser'>): void {
 
 export function checkDimensions({ dimensions }: Pick<Settle, 'dimensions'>): void {
   if (dimensions === undefined) return;
-  const given = typeof dimensions === 'object' ? Object.entries(dimensions ?? {}) : [];
+  if (typeof dimensions !== 'object' || dimensions === null) {
+    throw commandError('dimensions', 'an object of texts', dimensions);
+  }
+  const given = Object.entries(dimensions);
   if (given.length > 1 + MAX_TAGS) {
     throw commandError('dimensions', `the values of at most ${1 + MAX_TAGS} dimensions`, given.length);
   }
