@@ -83,6 +83,8 @@ export interface OperationResult<Answer = unknown> {
   readonly answer: Answer;
   /** Sent instead of the answer. */
   readonly csv?: string;
+  /** Whose it is, where the path doesn't name the account. */
+  readonly account?: string;
   /** Id of the changed key or grant. */
   readonly target?: string;
   readonly before?: unknown;

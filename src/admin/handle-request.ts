@@ -184,7 +184,7 @@ function auditEvent(
     at: new Date().toISOString(),
     ...(operator !== undefined && { operator }),
     action,
-    account: (params['account'] ?? '').slice(0, 64),
+    account: (result?.account ?? params['account'] ?? '').slice(0, 128),
     ...(target !== undefined && { target: target.slice(0, 128) }),
     requestId,
     ...(ip !== undefined && { ip }),

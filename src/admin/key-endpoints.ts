@@ -195,6 +195,7 @@ export const keyEndpoints: readonly Endpoint[] = [
       const repeated = before?.state === 'revoked';
       return {
         answer,
+        account: revoked.account,
         target: revoked.id,
         after: answer,
         repeated,

@@ -38,6 +38,12 @@ export interface Consumption {
   readonly ending: Ending;
 }
 
+/** An amount that was consumed. */
+export interface FixedCost {
+  readonly amount: NanoDollars;
+  readonly consumption: Consumption;
+}
+
 /** What was charged of a hold. */
 export interface FixedCharge {
   readonly charged: NanoDollars;
@@ -68,6 +74,8 @@ export class FixedHold implements LeasedHold {
   readonly terms: FixedHoldTerms;
   readonly amount: NanoDollars;
   readonly lease: Lease = { slot: undefined, timer: undefined };
+  /** What is charged if the router closes while it is open. */
+  owed: FixedCost | undefined;
   readonly #holds: FixedHolds;
   readonly #openedAt = performance.now();
   #charge: Promise<FixedCharge> | undefined;
@@ -114,6 +122,12 @@ export class FixedHold implements LeasedHold {
   void(ending: Ending): Promise<void> {
     if (this.#charge) return rejected(new HoldConflictError('already_settled', this.terms.requestId));
     return (this.#release ??= this.#holds.release(this, ending));
+  }
+
+  /** Ends it, because the router closes. */
+  close(): void {
+    if (!this.owed) void this.void('closed');
+    else void this.settle(this.owed.amount, { ...this.owed.consumption, ending: 'closed' });
   }
 }
 
@@ -182,9 +196,9 @@ export class FixedHolds {
     });
   }
 
-  /** Voids the holds that are still open: the router closes. */
-  voidAll(): void {
-    for (const hold of this.#open.values()) void hold.void('closed');
+  /** Ends the holds that are still open: the router closes. */
+  close(): void {
+    for (const hold of this.#open.values()) hold.close();
   }
 
   renew({ terms, amount }: FixedHold): Promise<ExtendResult> {

@@ -83,7 +83,8 @@ export class HoldKeeper {
   admit(terms: AdmitTerms, unrecordedKey?: CreateKey): Answer<AdmitResult> {
     const result = answerOf(() => this.#ask(terms));
     const isFinal = !isLater(result) && result.code !== 'stale' && result.code !== 'no_key';
-    return isFinal ? this.#answered(terms, result) : this.#admitLater(terms, result, unrecordedKey);
+    if (!isFinal) return this.#admitLater(terms, result, unrecordedKey);
+    return this.#answered(terms, result, unrecordedKey);
   }
 
   async #admitLater(
@@ -92,20 +93,26 @@ export class HoldKeeper {
     unrecordedKey: CreateKey | undefined,
   ): Promise<AdmitResult> {
     try {
-      const result = this.#answered(terms, await first);
+      const result = this.#answered(terms, await first, unrecordedKey);
       if (result.code === 'no_key' && unrecordedKey) await this.store.createKey(unrecordedKey);
       // The clock here or there was set: its client still waits.
       else if (result.code !== 'stale') return result;
-      return this.#answered(terms, await this.#ask(terms));
+      return this.#answered(terms, await this.#ask(terms), unrecordedKey);
     } catch (error) {
       throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
     }
   }
 
-  #answered({ account }: AdmitTerms, result: AdmitResult): AdmitResult {
+  #answered(
+    { account, externalKey }: AdmitTerms,
+    result: AdmitResult,
+    unrecordedKey: CreateKey | undefined,
+  ): AdmitResult {
     this.#clock.sync(result.now);
     if (result.code === 'no_funds') this.#thresholds?.refused(account, result);
-    return result;
+    // A recorded key is gone with its account.
+    const isRecorded = !externalKey && !unrecordedKey;
+    return result.code === 'no_account' && isRecorded ? { ...result, code: 'no_key' } : result;
   }
 
   #ask(terms: AdmitTerms): Answer<AdmitResult> {

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { nextTurn } from '../async/slices.ts';
 import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
+import { topUpClaim } from '../ledger/contract/reserved-ids.ts';
 import type { Thresholds } from '../options/resolve-thresholds.ts';
 
 export interface TopUpsOptions {
@@ -55,24 +56,41 @@ export class TopUps {
   /** Whether the account needs nothing now. */
   async #topUp(account: string): Promise<boolean> {
     const { store, topUp, onError } = this.#options;
-    const claim = `top-up ${account}`;
     try {
       const beganAt = performance.now();
-      const since = await store.claim?.(claim, topUp.retryMs);
-      if (since === undefined) return false;
+      const id = await this.#claim(account);
+      if (id === undefined) return false;
       const needed = await this.#needed(account);
       if (needed !== undefined) {
-        await topUp.run({ account, id: `top-up-${since.toString(36)}`, unspent: formatUsd(needed) });
+        await topUp.run({ account, id, unspent: formatUsd(needed) });
         if ((await this.#needed(account)) !== undefined) return false;
       }
       // Later, another process may have the claim.
-      if (performance.now() - beganAt < topUp.retryMs) await store.claim?.(claim, 0);
+      if (performance.now() - beganAt < topUp.retryMs) await store.claim?.(topUpClaim(account), 0);
       return true;
     } catch (error) {
       const reason = error instanceof StoreUnavailableError ? 'the store is unavailable' : 'it failed';
       onError(new Error(`The top-up of account ${account} is repeated later: ${reason}`, { cause: error }));
       return false;
     }
+  }
+
+  /** The id of the top-up that this process may make now; undefined if another one has the claim. */
+  async #claim(account: string): Promise<string | undefined> {
+    const { store, topUp } = this.#options;
+    const claim = topUpClaim(account);
+    let since = await store.claim?.(claim, topUp.retryMs);
+    if (since !== undefined && (await this.#isGranted(account, idOf(since)))) {
+      // That one is over: its process died after the grant, or the grant was too small.
+      await store.claim?.(claim, 0);
+      since = await store.claim?.(claim, topUp.retryMs);
+    }
+    return since === undefined ? undefined : idOf(since);
+  }
+
+  async #isGranted(account: string, id: string): Promise<boolean> {
+    const found = await this.#options.store.verify({ account, witnesses: [{ type: 'payment', id }] });
+    return found.code === 'ok' && !found.missing;
   }
 
   /** What the account has, if that is too little; undefined for one that needs nothing, or is frozen. */
@@ -82,4 +100,9 @@ export class TopUps {
     const unspent = balance.available + balance.held;
     return unspent > this.#options.topUp.below ? undefined : unspent;
   }
+}
+
+/** @param since - when it was claimed first, in ms */
+function idOf(since: number): string {
+  return `top-up-${since.toString(36)}`;
 }

@@ -1,9 +1,4 @@
-import {
-  type Consumption,
-  type FixedHold,
-  type FixedHolds,
-  NOTHING_CONSUMED,
-} from '../billing/fixed-hold.ts';
+import { type FixedHold, type FixedHolds, NOTHING_CONSUMED } from '../billing/fixed-hold.ts';
 import { checkName, type HoldUsage, parseAmount, parseConsumption } from '../billing/holds.ts';
 import { refusalOf } from '../billing/refusal.ts';
 import { isAllowed } from '../catalog/model-selection.ts';
@@ -53,6 +48,7 @@ export interface MeteredCall {
    * also if the handler throws afterwards.
    *
    * @throws {TypeError} naming the invalid argument
+   * @throws {Error} if the response is over, or the router was closed: nothing more is charged
    */
   readonly charge: (amount: string, consumed?: HoldUsage) => void;
   /** Aborted when the client disconnects. What it had charged until then, or the whole price of a 2xx, is charged. */
@@ -257,7 +253,6 @@ function mayUse({ models }: Caller, model: string, catalog: Catalog): boolean {
 class MeteredProgress {
   readonly #hold: FixedHold;
   readonly #left = new AbortController();
-  #reported: { readonly amount: NanoDollars; readonly consumed: Consumption } | undefined;
   #isOk = false;
   #isSent = false;
 
@@ -277,7 +272,11 @@ class MeteredProgress {
       model,
       held: formatUsd(held),
       charge: (amount, consumed) => {
-        this.#reported = { amount: parseAmount(amount, 'amount'), consumed: parseConsumption(consumed) };
+        const owed = { amount: parseAmount(amount, 'amount'), consumption: parseConsumption(consumed) };
+        if (this.#hold.state !== 'open') {
+          throw new Error(`charge must be called before the call is over; this one is over: ${requestId}`);
+        }
+        this.#hold.owed = owed;
       },
       clientLeft: this.#left.signal,
     };
@@ -301,12 +300,14 @@ class MeteredProgress {
     return this.#isOk && this.#isSent ? 'finished' : 'failed';
   }
 
-  /** Posts the charge, off the client's path. */
+  /** Posts the charge, off the client's path, unless the router was closed before. */
   settle(): void {
+    const hold = this.#hold;
+    if (hold.state !== 'open') return;
     const { ending } = this;
-    const whole = { amount: this.#hold.amount, consumed: NOTHING_CONSUMED };
-    const charge = this.#reported ?? (this.#isOk && this.#isSent ? whole : undefined);
-    if (charge) void this.#hold.settle(charge.amount, { ...charge.consumed, ending });
-    else void this.#hold.void(ending);
+    const whole = { amount: hold.amount, consumption: NOTHING_CONSUMED };
+    const cost = hold.owed ?? (this.#isOk && this.#isSent ? whole : undefined);
+    if (cost) void hold.settle(cost.amount, { ...cost.consumption, ending });
+    else void hold.void(ending);
   }
 }

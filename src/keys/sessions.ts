@@ -5,7 +5,7 @@ import { AuthenticationError, OriginNotAllowedError } from '../errors/key-errors
 import { type CreateKey, MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
 import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import { parseUsd } from '../ledger/contract/money.ts';
-import { checkAccount } from '../ledger/engine/validate-commands.ts';
+import { checkAccount, isEndUser } from '../ledger/engine/validate-commands.ts';
 import { ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
 import { optionError } from '../options/resolve-options.ts';
 import type { SessionOptions } from '../options/session-options.ts';
@@ -159,9 +159,8 @@ function parseSession(options: CreateSession, now: number): SessionClaims {
   }
   const { account, user, models, maxSpend, ttlMs, origins } = options;
   checkAccount(account);
-  const isUser = typeof user === 'string' && user !== '' && user.length <= MAX_END_USER_LENGTH;
-  if (user !== undefined && !isUser) {
-    throw optionError('user', `a string of 1 to ${MAX_END_USER_LENGTH} characters`, user);
+  if (user !== undefined && !isEndUser(user)) {
+    throw optionError('user', `a text of 1 to ${MAX_END_USER_LENGTH} characters`, user);
   }
   if (parseUsd(maxSpend, 'maxSpend') <= 0n)
     throw new TypeError(`maxSpend must be more than 0, got ${maxSpend}`);

@@ -84,7 +84,7 @@ export class RouterLifecycle {
     running.close();
     // Aborted requests end at once; one that still hangs waits for the app's `authenticate` or `apiKey`.
     await this.#waitForRequests(ABORT_MS);
-    holds.voidAll();
+    holds.close();
     await withTimeout(
       Promise.all([maintenance.close(), billing.drain(), topUps?.close()]),
       closeTimeoutMs,

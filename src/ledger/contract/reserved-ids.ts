@@ -7,5 +7,10 @@ export function refundId(requestId: string): string {
   return `${REFUND_PREFIX}${requestId}`;
 }
 
+/** The claim of the process that tops an account up. */
+export function topUpClaim(account: string): string {
+  return `top-up ${account}`;
+}
+
 /** Prefixes of ids that the ledger gives: no grant or adjustment may have one. */
 export const RESERVED_PREFIXES: readonly string[] = [ALLOWANCE_PREFIX, REFUND_PREFIX];

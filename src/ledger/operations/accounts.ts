@@ -1,5 +1,6 @@
 import type { DeletedAccount, LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd } from '../contract/money.ts';
+import { topUpClaim } from '../contract/reserved-ids.ts';
 import { optionsObject } from '../../platform/options-object.ts';
 
 /** Accounts, for their operator. An account is created by its first grant or its first key. */
@@ -149,8 +150,10 @@ export function createAccounts(store: LedgerStore): Accounts {
 
     async delete(account) {
       const result = await store.deleteAccount(account);
-      if (result.code === 'no_account') return undefined;
       if (result.code === 'running') throw new AccountBusyError(account, result.requests);
+      // It has the account's ID, and an ID for a payment that a new account must not have.
+      await store.claim?.(topUpClaim(account), 0);
+      if (result.code === 'no_account') return undefined;
       const { deleted, durable } = result;
       return { ...deletedInfo(deleted), ...(durable !== undefined && { durable }) };
     },

@@ -50,9 +50,12 @@ export async function refundRequest(
   if (typeof reason !== 'string' || reason === '') throw new TypeError('reason must be a text, got none');
   const wanted = amount === undefined ? undefined : parseUsd(amount, 'amount');
   if (wanted !== undefined && wanted <= 0n) throw new TypeError(`amount must be more than 0, got ${amount}`);
-  for await (const each of account === undefined ? store.accounts() : [account]) {
-    const charge = await findCharge(store, each, requestId);
-    if (charge) return makeRefund(store, { account: each, requestId, reason, charge, wanted });
+  // A journal is only read where no account has a record, which is kept for a day.
+  for (const find of [recordedCharge, chargeInJournal]) {
+    for await (const each of account === undefined ? store.accounts() : [account]) {
+      const charge = await find(store, each, requestId);
+      if (charge) return makeRefund(store, { account: each, requestId, reason, charge, wanted });
+    }
   }
   return undefined;
 }
@@ -88,23 +91,40 @@ async function makeRefund(
   };
 }
 
-/** What a request was charged, by its record, or by the journal if that was deleted; undefined if it is unknown. */
-async function findCharge(
+/** What a request was charged, by its record; undefined if it has none. */
+async function recordedCharge(
   store: LedgerStore,
   account: string,
   requestId: string,
 ): Promise<Charge | undefined> {
   const record = await store.request(account, requestId);
-  if (record?.state === 'held' || record?.state === 'expired') {
+  if (!record) return undefined;
+  const { state, amount, key, model = '' } = record;
+  if (state === 'held' || state === 'expired') {
     throw new CreditsConflictError('not_settled', account, requestId);
   }
-  if (record) {
-    const { amount, key, model = '', line: position } = record;
-    const [line] = position === undefined ? [] : await store.journal(account, position - 1n, 1);
-    const dimensions = line?.id === requestId ? line.dimensions : undefined;
-    const charged = record.state === 'settled' ? amount : 0n;
-    return { charged, key, model, ...(dimensions && { dimensions }) };
-  }
+  const charged = state === 'settled' ? amount : 0n;
+  const dimensions = await dimensionsInJournal(store, account, requestId, record.line);
+  return { charged, key, model, ...(dimensions && { dimensions }) };
+}
+
+/** The end user and tags of a request, which its record doesn't have. */
+async function dimensionsInJournal(
+  store: LedgerStore,
+  account: string,
+  requestId: string,
+  position: bigint | undefined,
+): Promise<JournalLine['dimensions']> {
+  const [line] = position === undefined ? [] : await store.journal(account, position - 1n, 1);
+  return line?.id === requestId ? line.dimensions : undefined;
+}
+
+/** What a request was charged, by the lines of the journal; undefined if it has none. */
+async function chargeInJournal(
+  store: LedgerStore,
+  account: string,
+  requestId: string,
+): Promise<Charge | undefined> {
   let found: Charge | undefined;
   for (let after = 0n; ;) {
     const lines = await store.journal(account, after, PAGE);

@@ -97,8 +97,14 @@ export class OperatorChanges {
   }
 
   async deleteAccount(id: string): Promise<DeleteAccountResult> {
+    const account = this.#window.watch(id);
+    // The sums are to have what a rollback may have taken.
+    if (account.hasTraces) {
+      await this.#listener.callAccount(account, 'verify', { account: id, witnesses: [] });
+      await inTime(this.#redo.whole(account));
+    }
     const result = await this.#listener.call(() => this.#store.deleteAccount(id));
-    if (result.code !== 'running') this.#window.forget(this.#window.watch(id));
+    if (result.code !== 'running') this.#window.forget(account);
     return result;
   }
 

@@ -146,7 +146,9 @@ export class Postings {
     const sent = wasAdmitted || inParts ? { ...command, wasAdmitted, inParts } : command;
     const traces = account.nextWitnesses(hold && { except: hold });
     return andThen(this.#listener.callAccount(account, 'settle', sent, { traces }), (called) => {
-      if (called.reply.code === 'no_account' && (isLeftover || account.isKnown)) {
+      const { reply } = called;
+      // Of an account that was deleted nothing will ever be charged.
+      if (reply.code === 'no_account' && !reply.deleted && (isLeftover || account.isKnown)) {
         throw this.#listener.markMissing(account, called.isCurrent);
       }
       return called;

@@ -289,9 +289,8 @@ export class ReliableStore implements LedgerStore {
     const account = this.#window.watch(id);
     const { epoch: era } = account;
     const balance = await this.#listener.call(() => this.#store.balance(id));
-    const isCurrent = era === account.epoch;
-    if (!balance && account.isKnown) throw this.#listener.markMissing(account, isCurrent);
-    if (balance && isCurrent) this.#listener.markPresent(account);
+    if (balance && era === account.epoch) this.#listener.markPresent(account);
+    if (!balance && account.isKnown) await this.#assertDeleted(account);
     return balance;
   }
 
@@ -389,6 +388,14 @@ export class ReliableStore implements LedgerStore {
     if (this.#deliveries.waiting >= MAX_WAITING) {
       throw new StoreUnavailableError('no', { cause: new Error('too many charges wait to be posted') });
     }
+  }
+
+  /** @throws {AccountLostError} if an account that was known is missing, and was not deleted */
+  async #assertDeleted(account: WatchedAccount): Promise<void> {
+    const command = { account: account.id, witnesses: [] };
+    const { reply, isCurrent } = await this.#listener.callAccount(account, 'verify', command, { traces: [] });
+    if (reply.code !== 'no_account' || reply.deleted) return;
+    throw this.#listener.markMissing(account, isCurrent);
   }
 
   /** Admits again while the account goes back in time, and voids what may have been admitted without an answer. */

@@ -76,7 +76,9 @@ describe('a session', () => {
       { models: Array.from({ length: 100 }, (_, n) => `${n}/${'x'.repeat(30)}`) },
       'A session must be at most 3000',
     ],
-    [{ user: 'x'.repeat(129) }, 'user must be a string of 1 to 128 characters'],
+    [{ user: 'x'.repeat(129) }, 'user must be a text of 1 to 128 characters'],
+    // Half of a character, which no request could be admitted for.
+    [{ user: 'ann\ud800' }, 'user must be a text of 1 to 128 characters'],
     [{ maxspend: '1' }, 'sessions.create has no option "maxspend"'],
   ])('is refused by the name of what is wrong: %#', (wrong, message) => {
     expect(() => gateway.router.sessions.create({ ...SESSION, ...wrong } as CreateSession)).toThrow(message);

@@ -458,6 +458,22 @@ describe('the audit', () => {
     await door.close();
   });
 
+  it('names the whole account, also where the path does not', async () => {
+    const door = await startAdmin();
+    const account = `${'x'.repeat(120)}@a.eu`;
+    await door.ask('POST', `/accounts/${encodeURIComponent(account)}/grants`, { amount: '5.00' });
+    const { key, id } = await door.router.keys.create({ account });
+    expect((await door.ask('POST', '/keys/revoke', { key })).body).toMatchObject({
+      account,
+      state: 'revoked',
+    });
+    expect(door.audits).toMatchObject([
+      { action: 'grants.create', account },
+      { action: 'keys.revoke', account, target: id, outcome: 'done', body: { key: 'sk-***' } },
+    ]);
+    await door.close();
+  });
+
   it('has what unauthenticated clients tried to change, and nothing of what was read', async () => {
     const door = await startAdmin();
     await door.fetch(GRANTS, {

@@ -378,6 +378,37 @@ describe('a metered route', () => {
     expect(gateway.settled).toMatchObject([{ voided: true }]);
   });
 
+  it('throws for a charge that comes after the response', async () => {
+    let late: MeteredCall['charge'] | undefined;
+    const url = await serve((_request, { charge }) => {
+      late = charge;
+      return Response.json(EMBEDDING);
+    });
+    const settled = gateway.nextSettled();
+    await (await post(url)).text();
+    expect((await settled).charged).toBe('0.02');
+    expect(() => late?.('0.05')).toThrow('charge must be called before the call is over');
+  });
+
+  it('charges what its handler had reported, if that ends only after the router was closed', async () => {
+    const router = (gateway = await withShortClose(gateway)).router;
+    const called = Promise.withResolvers<void>();
+    const closed = Promise.withResolvers<void>();
+    const { fetch: handle } = router.meter(async (_request, { charge }) => {
+      charge('0.01');
+      called.resolve();
+      await closed.promise;
+      return Response.json(EMBEDDING);
+    }, OPTIONS);
+    const headers = { authorization: `Bearer ${gateway.key}` };
+    const answer = handle(new Request('http://app.example/', { method: 'POST', headers }));
+    await called.promise;
+    await router.close();
+    expect(gateway.settled).toMatchObject([{ charged: '0.01', ending: 'closed' }]);
+    closed.resolve();
+    expect((await answer).status).toBe(200);
+  });
+
   it.each([
     [undefined, {}, 'handler must be a function'],
     [OK, { price: '-1' }, 'price must be 0 or more, got -1'],

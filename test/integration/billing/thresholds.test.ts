@@ -175,6 +175,22 @@ describeEachStore('thresholds', (newLedger) => {
         .toEqual([{ account: 'acme', id: `top-up-${died.toString(36)}`, unspent: expect.any(String) }]);
     });
 
+    it('ask with an id of its own after a process that died when it had granted', async () => {
+      const store = openStore(ledger());
+      const since = (await store.claim?.('top-up acme', 1)) ?? 0;
+      const run = async (topUp: TopUp): Promise<void> => {
+        asked.push(topUp);
+        await router.credits.grant(topUp.account, '20.00', { id: topUp.id });
+      };
+      const router = open({ topUp: { below: '5.00', run } });
+      await router.credits.grant('acme', '20.00', { id: `top-up-${since.toString(36)}` });
+      await charge(router, '16.00');
+      await expect
+        .poll(async () => (await router.credits.balance('acme')).balance, { timeout: 20_000 })
+        .toBe('24.00');
+      expect(asked).toHaveLength(1);
+    });
+
     it('do not ask again at once if it fails, and say why', async () => {
       const run = (topUp: TopUp): never => {
         asked.push(topUp);

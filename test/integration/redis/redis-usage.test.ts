@@ -1,7 +1,11 @@
 import type { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
+import { compactUsage } from '../../../src/ledger/stores/redis/lua/compact-usage.ts';
+import { RedisConnection } from '../../../src/ledger/stores/redis/redis-connection.ts';
+import { RedisKeys } from '../../../src/ledger/stores/redis/redis-keys.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
+import { ScriptRunner } from '../../../src/ledger/stores/redis/script-runner.ts';
 import { DAY, MAX, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { namespace, settlement } from '../../helpers/redis-ledger.ts';
 import { useRedis } from '../../helpers/use-redis.ts';
@@ -28,6 +32,21 @@ describe('usage in Redis', () => {
     ]);
     await store.compactUsage('acme', '2026-03-05');
     expect(await store.snapshot('acme')).toMatchObject({ usage: [], usageCompacted: 2n * MAX - 6n });
+  });
+
+  it('is not folded of an account that was deleted since its rows were read', async () => {
+    const keyPrefix = namespace();
+    const store = openStore(keyPrefix);
+    await store.grant({ account: 'acme', id: 'g1', amount: 10n });
+    await store.settle(settlement(1, 1n));
+    const keys = new RedisKeys(keyPrefix);
+    const [row = ''] = (await redis.hkeys(keys.usage('acme'))).filter((field) => field !== ' ');
+    await store.deleteAccount('acme');
+    const connection = new RedisConnection(redis);
+    const common = { now: undefined, timeoutMs: 2000, durability: undefined };
+    await new ScriptRunner({ connection, keys, ...common }).run(compactUsage, keys.ofAccount('acme'), [row]);
+    expect(await redis.exists(keys.usage('acme'))).toBe(0);
+    expect(await store.grant({ account: 'acme', id: 'g1', amount: 5n })).toMatchObject({ code: 'ok' });
   });
 
   it('is read and folded a page at a time', async () => {

@@ -174,6 +174,21 @@ describe('plans', () => {
       });
     });
 
+    it('is found without reading journals, while it has a record', async () => {
+      class Unread extends MemoryStore {
+        override async journal(account: string, after: bigint, limit: number) {
+          if (limit > 1) throw new Error('the journal was read');
+          return super.journal(account, after, limit);
+        }
+      }
+      store = new Unread({ now: () => now });
+      credits = createCredits(store, () => now);
+      await credits.grant('aaa', '5', { id: 'g1' });
+      await credits.grant('acme', '50', { id: 'g1' });
+      const id = await spend(1, 10n);
+      expect(await credits.refund(id, { reason: 'broken' })).toMatchObject({ account: 'acme' });
+    });
+
     it('finds the charge in the journal, once the record was deleted', async () => {
       const id = await spend(1, 10n);
       now += 2 * DAY;
@@ -342,6 +357,15 @@ describe('plans', () => {
       const found = [];
       for await (const each of accounts.deleted()) found.push(each);
       expect(found).toEqual([deleted]);
+    });
+
+    it('has no claim left, whose id a new account of that name would pay with', async () => {
+      const accounts = createAccounts(store);
+      await credits.grant('acme', '50', { id: 'g1' });
+      await store.claim('top-up acme', 60_000);
+      await accounts.delete('acme');
+      now += 1;
+      expect(await store.claim('top-up acme', 60_000)).toBe(NOON + 1);
     });
 
     it('has no running request', async () => {

@@ -50,6 +50,18 @@ describe('a store that rolls back', () => {
     expect(await store.balance('acme')).toMatchObject({ floor: -10n, spent: 60n });
   });
 
+  it('has the sums of an account with what it had lost when it was deleted', async () => {
+    const { primary, store } = await openAccount(1000n);
+    const copied = primary.length;
+    await store.settle(settlement(1, 60n));
+    await failOver(primary, copied);
+    expect(await store.deleteAccount('acme')).toMatchObject({
+      code: 'ok',
+      deleted: { granted: 1000n, available: 940n, spent: 60n },
+    });
+    expect(await store.deleteAccount('acme')).toEqual({ code: 'no_account' });
+  });
+
   it('knows no account that it has deleted, and makes it anew', async () => {
     const { store, events } = await openAccount(1000n);
     expect(await store.deleteAccount('acme')).toMatchObject({ code: 'ok' });

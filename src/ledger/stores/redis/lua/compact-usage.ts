@@ -7,6 +7,8 @@ export const compactUsage: LuaScript<readonly string[], void> = defineScript(
 -- ARGV        the rows' fields
 -- returns {}
 ${ACCOUNT_LUA}
+-- Written nevertheless, it would keep an account that was deleted meanwhile from being made again.
+if redis.call('EXISTS', USAGE) == 0 then return {} end
 local sum = integer(redis.call('HGET', USAGE, SENTINEL) or '0')
 for _, field in ipairs(ARGV) do
   local row = not string.find(field, '^%d+ :') and redis.call('HGET', USAGE, field)
