@@ -3,7 +3,7 @@ import { existsSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Those of `examples/` that need packages beyond the project's own. */
-export const EXAMPLES_WITH_PACKAGES: readonly string[] = ['nest', 'next'];
+export const EXAMPLES_WITH_PACKAGES: readonly string[] = ['nest', 'next', 'payments'];
 
 /** Installs the packages that only `test/e2e` and the site of `docs/` need, and lets the examples of the same frameworks find them. */
 export function installE2e(): void {

@@ -23,7 +23,7 @@ export type {
   PolicyLimits,
 } from './keys/key-policy.ts';
 export type { BudgetCounters, LimitCounters } from './keys/limit-counters.ts';
-export type { CreatedSession, CreateSession, Sessions } from './keys/sessions.ts';
+export type { CreatedSession, CreateSession, RevokedSession, Sessions } from './keys/sessions.ts';
 export { isApiKey } from './keys/key-secret.ts';
 export type { CreditHold, HoldCharge, Holds, HoldUsage, OpenHoldOptions } from './billing/holds.ts';
 export { HoldConflictError } from './billing/fixed-hold.ts';

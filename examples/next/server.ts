@@ -6,6 +6,7 @@
  * What you would copy is in app/ and lib/: there, `next dev` starts it.
  */
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -35,7 +36,7 @@ const next = spawn(
       ...process.env,
       CREDITS_STORE: store,
       PARROT_URL: parrot.baseURL,
-      ROUTER_API_KEY: key,
+      SESSION_SECRET: randomBytes(32).toString('hex'),
       NEXT_TELEMETRY_DISABLED: '1',
     },
     stdio: 'inherit',

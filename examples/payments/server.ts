@@ -1,44 +1,64 @@
 /**
- * Credits for money: a payment provider's webhook tops up an account, once for each payment.
+ * Credits for money, with Stripe: Checkout, subscriptions, automatic top-ups, refunds and disputes.
  *
- *     npm run example -- payments
- *     node examples/payments/pay.ts 10.00     in a second terminal: pays, as often as you like
+ *     STRIPE_SECRET_KEY=sk_test_… STRIPE_WEBHOOK_SECRET=whsec_… npm run example -- payments
+ *
+ * What you would copy is payments.ts, and the webhook of app.ts.
  */
 import { createChatCompletionsRouter } from 'chat-completions-router';
-import express from 'express';
-import { announce, models, port, providers } from '../demo/demo.ts';
-import { readEvent } from './stripe.ts';
+import Stripe from 'stripe';
+import { announce, listening, models, port, providers } from '../demo/demo.ts';
+import { createApp } from './app.ts';
+import { Payments } from './payments.ts';
 
-const secret = process.env['STRIPE_WEBHOOK_SECRET'] ?? 'whsec_demo'; // in your app: the real one, or none starts
+const { STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, STRIPE_API, CREDITS_STORE = 'memory:' } = process.env;
 
-const router = createChatCompletionsRouter({ store: 'memory:', providers, models });
+if (!STRIPE_SECRET_KEY || !STRIPE_WEBHOOK_SECRET) {
+  console.log(`
+  This example wants a Stripe account in test mode, and Stripe's command line:
 
-const app = express();
-app.use('/v1', router);
-
-app.post('/webhooks/stripe', express.raw({ type: '*/*' }), async (request, response) => {
-  let event;
-  try {
-    event = readEvent(request.body, request.get('stripe-signature') ?? '', secret);
-  } catch (error) {
-    response.status(400).send(String(error));
-    return;
-  }
-  const { amount_total, currency, payment_status, metadata } = event.data.object;
-  const isPaid = event.type === 'checkout.session.completed' && payment_status === 'paid';
-  if (isPaid && currency === 'usd' && metadata.account !== undefined) {
-    // Events are delivered more than once; the same id again grants nothing. If this throws, they try again later.
-    await router.credits.grant(metadata.account, dollars(amount_total), { id: event.id });
-  }
-  response.sendStatus(200);
-});
-
-/** `1050` cents → `10.50`, without a float on the way. */
-function dollars(cents: number): string {
-  return `${Math.trunc(cents / 100)}.${String(cents % 100).padStart(2, '0')}`;
+export STRIPE_SECRET_KEY=sk_test_…        # of https://dashboard.stripe.com/test/apikeys
+stripe listen --forward-to localhost:${port}/webhooks/stripe        # in a second terminal; it prints whsec_…
+export STRIPE_WEBHOOK_SECRET=whsec_…
+npm run example -- payments
+`);
+  process.exit(1);
 }
 
-const server = app.listen(port, '127.0.0.1', () => announce(router, server));
+const api = new URL(STRIPE_API ?? 'https://api.stripe.com');
+const stripe = new Stripe(STRIPE_SECRET_KEY, {
+  host: api.hostname,
+  port: api.port || 443,
+  protocol: api.protocol === 'http:' ? 'http' : 'https',
+});
+
+const router = createChatCompletionsRouter({
+  store: CREDITS_STORE,
+  providers,
+  models,
+  thresholds: { topUp: { below: '2.00', run: (topUp) => payments.topUp(topUp) } },
+});
+const payments = new Payments(router, stripe);
+const app = createApp({
+  router,
+  payments,
+  stripe,
+  webhookSecret: STRIPE_WEBHOOK_SECRET,
+  account: 'demo',
+});
+
+const server = app.listen(port, '127.0.0.1', async () => {
+  await announce(router, server);
+  const address = `localhost:${listening(server)}`;
+  console.log(`
+  Pay      http://${address}/        with the card 4242 4242 4242 4242
+  Events   stripe listen --forward-to ${address}/webhooks/stripe
+  Plans    have a price in Stripe each, with its name as the lookup key:
+
+stripe prices create --unit-amount 500 --currency usd -d "recurring[interval]=month" -d "product_data[name]=Starter" --lookup-key starter
+stripe prices create --unit-amount 2000 --currency usd -d "recurring[interval]=month" -d "product_data[name]=Pro" --lookup-key pro
+`);
+});
 
 async function close(): Promise<void> {
   server.close(); // takes no new connections

@@ -33,7 +33,7 @@ export function createAdminRouter(router: AdministeredRouter, options: AdminRout
   const { authorize, onAudit = logAudit, onError = logError, basePath = '/admin' } = options;
   const reportError = async (error: Error, requestId: string): Promise<void> => {
     const failure = await guard(() => onError(error, { requestId }));
-    if (failure) logError(failure, { requestId });
+    if (failure) for (const each of [failure, error]) logError(each, { requestId });
   };
   const services = {
     router,

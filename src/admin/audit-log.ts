@@ -33,9 +33,11 @@ export function logAudit(event: AuditEvent): void {
 /** Masks text that looks like an API key: an operator may have put one into a name or a reason by mistake. */
 export function withoutSecrets<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value), (_key, text: unknown) =>
-    typeof text === 'string' ? text.replace(SECRET, 'sk-***') : text,
+    typeof text === 'string' ? text.replace(SECRET, 'sk-***').replace(SESSION, 'ses-***') : text,
   );
 }
 
 /** Keys of this router and of providers start with `sk-`. */
 const SECRET = /\bsk-[\w-]{8,}/g;
+/** With its signature: the id of a session alone is no secret. */
+const SESSION = /\bses-[\w-]+\.[\w-]+/g;

@@ -4,6 +4,7 @@ import type { Endpoint } from './endpoint.ts';
 import { keyEndpoints } from './key-endpoints.ts';
 import { planEndpoints } from './plan-endpoints.ts';
 import { runtimeStatusEndpoints } from './runtime-status.ts';
+import { sessionEndpoints } from './session-endpoints.ts';
 import { usageEndpoints } from './usage-endpoints.ts';
 
 /** Every operation of the admin API; the page and the OpenAPI document are routed separately. */
@@ -12,6 +13,7 @@ export const endpoints: readonly Endpoint[] = [
   ...creditsEndpoints,
   ...planEndpoints,
   ...keyEndpoints,
+  ...sessionEndpoints,
   ...usageEndpoints,
   ...runtimeStatusEndpoints,
 ];

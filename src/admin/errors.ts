@@ -50,7 +50,8 @@ export class NotFoundError extends RouterError {
     | 'account_not_found'
     | 'key_not_found'
     | 'allowance_not_found'
-    | 'request_not_found';
+    | 'request_not_found'
+    | 'session_not_found';
   readonly type = 'invalid_request_error';
 
   constructor(code: NotFoundError['code'], message: string) {
@@ -109,7 +110,8 @@ export class ConflictError extends RouterError {
     | 'not_settled'
     | 'more_than_charged'
     | 'journal_compacted'
-    | 'requests_running';
+    | 'requests_running'
+    | 'sessions_disabled';
   readonly type = 'invalid_request_error';
   override readonly param: string | null;
 

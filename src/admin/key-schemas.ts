@@ -121,7 +121,7 @@ const metadata = described(
   ),
 );
 
-const modelPatterns = described(
+export const modelPatterns: Schema<readonly string[]> = described(
   MODELS_WANTED,
   v.pipe(
     v.array(matching(MODEL_WANTED, MODEL_PATTERN), MODELS_WANTED),

@@ -43,6 +43,7 @@ import {
   statementCommand,
 } from './commands/plans.ts';
 import { Progress } from './terminal/progress.ts';
+import { createSessionCommand, revokeSessionCommand } from './commands/sessions.ts';
 import { serveCommand } from './commands/serve.ts';
 import { usageCommand } from './commands/usage.ts';
 import { verifyCommand } from './commands/verify.ts';
@@ -70,6 +71,8 @@ const COMMANDS: readonly Command[] = [
   pauseKeyCommand,
   resumeKeyCommand,
   revokeKeyCommand,
+  createSessionCommand,
+  revokeSessionCommand,
   balanceCommand,
   grantCommand,
   adjustCommand,

@@ -106,12 +106,13 @@ export async function chatCompletion(
       trace,
     };
     const result = await services.failover.firstAnswer({ targets, request, progress });
-    progress.answered(result.report);
+    progress.answered(result);
+    if (result.failure) onError(result.failure);
     read.body = [];
     const { detached } = progress;
     const [end, relayed] = await relayAnswer(result, { exchange, client, detached }, admitted, services);
-    progress.relayed(end, relayed);
-    if (end.error) onError(end.error);
+    const failure = progress.relayed(end, relayed);
+    if (failure) onError(failure);
   } catch (error) {
     progress.failed(error);
     throw error;

@@ -1,7 +1,7 @@
 import type { Slot } from '../async/slot-list.ts';
 import type { Outcome, RelayedAnswer } from '../billing/charge-policy.ts';
 import type { Target } from '../catalog/model.ts';
-import { UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
+import { UpstreamAnswerError, UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import { DetachedRead, type DetachedReads } from '../http/detached-reads.ts';
 import { ClientDisconnectedError } from '../http/exchange.ts';
 import { type RelayEnd, RouterClosedError } from '../http/relay-end.ts';
@@ -10,6 +10,7 @@ import type { ActiveRequest } from '../observability/active-request.ts';
 import { asError } from '../platform/as-error.ts';
 import type { AttemptProgress, Abortable, RunningAttempts } from '../upstream/attempt.ts';
 import type { AttemptReport } from '../upstream/circuit-breaker.ts';
+import type { FailoverResult } from '../upstream/failover.ts';
 
 /** What a request's progress updates besides itself. */
 export interface ProgressServices {
@@ -91,17 +92,20 @@ export class RequestProgress implements AttemptProgress {
   }
 
   /** This target's answer goes to the client. */
-  answered(report: AttemptReport): void {
+  answered({ report, failure }: Pick<FailoverResult, 'report' | 'failure'>): void {
     this.#report = report;
+    this.#addOrigin(failure);
   }
 
-  /** The answer was relayed, whole or in part. */
-  relayed(end: RelayEnd, answer: RelayedAnswer): void {
+  /** The answer was relayed, whole or in part. Returns the failure that it ended with, or had inside. */
+  relayed(end: RelayEnd, answer: RelayedAnswer): Error | undefined {
     const { target } = this.#outcome;
+    const failure = end.error ?? (answer.meter.failed && answer.status < 300 ? errorInside() : undefined);
     this.#end = end;
     this.#outcome = { ending: end.ending, target, dispatched: true, answer };
-    this.#addOrigin(end.error);
+    this.#addOrigin(failure);
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') this.#report?.broke(Date.now());
+    return failure;
   }
 
   /** The request ended without an answer. Aborts the running attempt, so that no paid call goes on. */
@@ -134,8 +138,15 @@ export class RequestProgress implements AttemptProgress {
   }
 }
 
-function isProviderFailure(error: unknown): error is UpstreamError | UpstreamTimeoutError {
-  return error instanceof UpstreamError || error instanceof UpstreamTimeoutError;
+function errorInside(): UpstreamError {
+  const message = "The model's provider sent an error in its answer, which the client got.";
+  return new UpstreamError('upstream_invalid_response', message);
+}
+
+function isProviderFailure(
+  error: unknown,
+): error is UpstreamError | UpstreamAnswerError | UpstreamTimeoutError {
+  return [UpstreamError, UpstreamAnswerError, UpstreamTimeoutError].some((kind) => error instanceof kind);
 }
 
 function endingOfError(error: unknown): Ending {

@@ -19,6 +19,36 @@ export class UpstreamError extends RouterError {
   }
 }
 
+/** What a provider said in an error: the `cause` of the errors that `onError` gets, never sent to a client. */
+export class ProviderError extends Error {
+  override readonly name = 'ProviderError';
+  /** HTTP status of the provider's answer. */
+  readonly status: number;
+  /** The provider's own code, e.g. `model_not_found`; undefined if it gave none. */
+  readonly code: string | undefined;
+
+  /** @param message - the provider's message, on one line, with the API key redacted */
+  constructor(message: string, status: number, code: string | undefined) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** The provider's own error went to the client, unchanged: for `onError`, never sent itself. */
+export class UpstreamAnswerError extends RouterError {
+  readonly status: number;
+  readonly code = 'upstream_error_status';
+  readonly type = 'upstream_error';
+  override readonly cause: ProviderError;
+
+  constructor(cause: ProviderError) {
+    super(`The model's provider answered with status ${cause.status}. The client got its answer.`);
+    this.cause = cause;
+    this.status = cause.status;
+  }
+}
+
 /** The provider answered with an HTML error page. The status is passed on, the page isn't. */
 export class UpstreamErrorPageError extends RouterError {
   readonly status: number;

@@ -62,6 +62,11 @@ export function createAccountPolicies(
   return {
     ...books,
     get,
+    async delete(account) {
+      const deleted = await books.delete(account);
+      cache.invalidate(account, ACCOUNT_POLICY);
+      return deleted;
+    },
     async update(account, changes) {
       // Validates first, so that invalid changes throw even if there is no such account.
       accountTermsOf(withChanges({}, optionsObject(changes)));

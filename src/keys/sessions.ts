@@ -22,11 +22,12 @@ export interface Sessions {
    */
   create(options: CreateSession): CreatedSession;
   /**
-   * Revokes a session: it can't spend any more, in any process. Idempotent; one that has expired needs nothing.
+   * Revokes a session: it can't spend any more, in any process. Idempotent; for one that has expired nothing is written.
    *
+   * @returns whose it was
    * @throws {AuthenticationError} if the session was not made here
    */
-  revoke(session: string): Promise<void>;
+  revoke(session: string): Promise<RevokedSession>;
 }
 
 export interface CreateSession {
@@ -52,6 +53,12 @@ export interface CreatedSession {
   readonly expiresAt: Date;
 }
 
+export interface RevokedSession {
+  readonly account: string;
+  /** As of `CreatedSession`. */
+  readonly id: string;
+}
+
 const MEMBERS: Record<keyof CreateSession, true> = {
   account: true,
   user: true,
@@ -60,8 +67,8 @@ const MEMBERS: Record<keyof CreateSession, true> = {
   ttlMs: true,
   origins: true,
 };
-const MAX_TTL_MS = 86_400_000;
-const MAX_ORIGINS = 10;
+export const MAX_TTL_MS = 86_400_000;
+export const MAX_ORIGINS = 10;
 
 /** @throws {TypeError} naming the invalid option, without showing a secret */
 export function resolveSessions(options: SessionOptions | undefined): SessionTokens | undefined {
@@ -70,6 +77,11 @@ export function resolveSessions(options: SessionOptions | undefined): SessionTok
   const [first, ...others] = (Array.isArray(given) ? given : [given]).map(keyOf);
   if (!first) throw new TypeError('sessions.secret must be one or more secrets, got []');
   return new SessionTokens([first, ...others]);
+}
+
+function noSecret(call: string): TypeError {
+  const error = new TypeError(`${call} needs the option sessions.secret of the router`);
+  return Object.assign(error, { code: 'sessions_disabled' });
 }
 
 function keyOf(secret: unknown): Buffer {
@@ -85,7 +97,7 @@ export function createSessions(
 ): Sessions {
   return {
     create: (options) => {
-      if (!tokens) throw new TypeError('sessions.create needs the option sessions.secret of the router');
+      if (!tokens) throw noSecret('sessions.create');
       const claims = parseSession(options, now());
       const session = tokens.sign(claims);
       if (session.length > MAX_SESSION_LENGTH) {
@@ -96,15 +108,17 @@ export function createSessions(
       return { session, id: claims.id, expiresAt: new Date(claims.expiresAt) };
     },
     revoke: async (session) => {
-      if (!tokens) throw new TypeError('sessions.revoke needs the option sessions.secret of the router');
+      if (!tokens) throw noSecret('sessions.revoke');
       const claims = tokens.read(session);
-      if (now() >= claims.expiresAt) return;
+      const { account, id } = claims;
+      if (now() >= claims.expiresAt) return { account, id };
       try {
         const { code } = await store.createKey(keyOfSession(claims, session));
-        if (code !== 'no_account') await store.revokeKey(claims.account, claims.id);
+        if (code !== 'no_account') await store.revokeKey(account, id);
       } catch (error) {
         throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
       }
+      return { account, id };
     },
   };
 }

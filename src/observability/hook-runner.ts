@@ -1,5 +1,6 @@
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import { InternalError, RouterError } from '../errors/router-error.ts';
+import { ProviderError } from '../errors/upstream-errors.ts';
 import type { HealthChange, Hooks, RouterGauges, Settled } from './hooks.ts';
 import type { LedgerEvent } from '../ledger/contract/events.ts';
 import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
@@ -32,7 +33,7 @@ export function createHookRunner(given: Hooks | readonly Hooks[] = []): HookRunn
   const onRouter = allOf(all.map((hooks) => hooks.onRouter));
   const hasListener = (name: 'onError' | 'onLedgerEvent'): boolean =>
     all.some((hooks) => hooks[name] && !hooks.keepsDefaultLog);
-  const errorHooks = all.map((hooks) => hooks.onError);
+  const errorHooks = all.map((hooks) => hooks.onError && orLogged(hooks.onError));
   const onError = allOf(hasListener('onError') ? errorHooks : [...errorHooks, logError]);
   const onThreshold = allOf(all.map((hooks) => hooks.onThreshold));
   const ledgerHooks = all.map((hooks) => hooks.onLedgerEvent);
@@ -70,6 +71,20 @@ function allOf<Args extends readonly unknown[]>(
     for (const hook of present) guard(() => hook(...args));
   };
 }
+
+/** The hook; an error that it fails to take is logged to stderr, as the client may be told that the operator knows. */
+function orLogged(hook: ErrorHook): ErrorHook {
+  return async (error, context) => {
+    try {
+      await hook(error, context);
+    } catch (thrown) {
+      logError(thrown, context);
+      logError(error, context);
+    }
+  };
+}
+
+type ErrorHook = NonNullable<Hooks['onError']>;
 
 /** Default of `maxContentBytes`. */
 const DEFAULT_CONTENT_BYTES = 65_536;
@@ -129,7 +144,9 @@ function logAlarm(event: LedgerEvent): void {
 
 /** One line: what went wrong, why, and where. */
 function lineOf({ code, message, cause, provider, model, attempt }: RouterError): string {
-  const because = cause instanceof Error ? ` (${cause.message})` : '';
+  const said =
+    cause instanceof ProviderError ? [cause.status, cause.code].filter((each) => each !== undefined) : [];
+  const because = cause instanceof Error ? ` (${[...said, cause.message].join(' ')})` : '';
   const which = attempt === undefined ? '' : `, attempt ${attempt}`;
   const where = model === undefined ? '' : ` [${provider}/${model}${which}]`;
   return `${code}: ${message}${because}${where}`;

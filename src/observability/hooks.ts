@@ -138,6 +138,8 @@ export interface AttemptEnded extends Omit<AttemptStarted, 'requestId' | 'index'
   readonly status?: number;
   /** Why there was no answer for the client; `client_gone` if the client left. */
   readonly errorCode?: string;
+  /** The provider's own code of its error, e.g. `model_overloaded`, or that of the connection, e.g. `ECONNREFUSED`. */
+  readonly upstreamErrorCode?: string;
   readonly upstreamRequestId?: string;
   /** Until the answer was over, or known to be unusable; in ms. */
   readonly durationMs: number;

@@ -1,6 +1,7 @@
 import { type IncomingMessage, validateHeaderName, validateHeaderValue } from 'node:http';
 
 import { RouterError } from '../errors/router-error.ts';
+import type { ProviderError } from '../errors/upstream-errors.ts';
 import type { AttemptEnded, AttemptStarted, EndpointName, RequestStarted, ResponseEnded } from './hooks.ts';
 import type { Ending } from '../ledger/contract/ledger-store.ts';
 import { ContentRecorder, type RecordedCompletion } from './content-capture.ts';
@@ -121,9 +122,13 @@ export class RequestTrace {
     return attempt;
   }
 
+  get lastAttempt(): AttemptTrace | undefined {
+    return this.#attempts.at(-1);
+  }
+
   /** The last attempt had no usable answer. */
   attemptFailed(error: Error): void {
-    this.#attempts.at(-1)?.failed(errorCodeOf(error));
+    this.lastAttempt?.failed(error);
   }
 
   /** The request with a hold is over; `startedAt` and `firstByteAt` are from the same clock. */
@@ -136,7 +141,7 @@ export class RequestTrace {
     // A socket error has no code for clients.
     const isCut = !(error instanceof RouterError) && outcome.ending !== 'failed';
     this.#errorCode = isCut ? 'upstream_cut' : errorCodeOf(error);
-    this.#attempts.at(-1)?.failed(this.#errorCode);
+    this.lastAttempt?.failed(error, this.#errorCode);
   }
 
   /** The client got this error, or would have, had it not left. */
@@ -159,7 +164,7 @@ export class RequestTrace {
     const now = performance.now();
     const { ending, target, answer } = this.#outcome ?? {};
     const finishReason = answer?.meter.finishReason;
-    const last = this.#attempts.at(-1);
+    const last = this.lastAttempt;
     return {
       ...this.started,
       status: response.headersSent ? response.statusCode : CLIENT_CLOSED_REQUEST,
@@ -188,6 +193,7 @@ export class AttemptTrace {
   readonly #healthKey: string;
   #status: number | undefined;
   #errorCode: string | undefined;
+  #upstreamErrorCode: string | undefined;
   #answeredAt: number | undefined;
   #failedAt: number | undefined;
   upstreamRequestId: string | undefined;
@@ -236,9 +242,21 @@ export class AttemptTrace {
   }
 
   /** There is no answer for the client. The first reason counts. */
-  failed(errorCode: string): void {
+  failed(error: Error, errorCode: string = errorCodeOf(error)): void {
     this.#errorCode ??= errorCode;
     this.#failedAt ??= performance.now();
+    this.#caused(error.cause);
+  }
+
+  /** The provider answered with an error. */
+  refused(said: ProviderError): void {
+    this.#caused(said);
+  }
+
+  /** Keeps no message: a provider may quote the prompt in it. */
+  #caused(cause: unknown): void {
+    if (cause instanceof Error && 'code' in cause && typeof cause.code === 'string')
+      this.#upstreamErrorCode ??= cause.code;
   }
 
   /** @param endedAt - end of a relayed answer; undefined for others, which end with their head */
@@ -254,6 +272,7 @@ export class AttemptTrace {
       ...(this.#healthKey !== model && { wildcard: this.#healthKey }),
       ...(this.#status !== undefined && { status: this.#status }),
       ...(this.#errorCode !== undefined && { errorCode: this.#errorCode }),
+      ...(this.#upstreamErrorCode !== undefined && { upstreamErrorCode: this.#upstreamErrorCode }),
       ...(this.upstreamRequestId !== undefined && { upstreamRequestId: this.upstreamRequestId }),
       durationMs: toMicroseconds(until - this.#since),
     };

@@ -1,10 +1,10 @@
 import type { SlotList } from '../async/slot-list.ts';
 import { withTimeout } from '../async/timeout.ts';
-import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import { fetchStoreTime } from '../ledger/contract/store-clock.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
 import { KeyCheck } from '../upstream/key-check.ts';
 import type { RouterServices } from './services.ts';
+import { storeFault } from './store-fault.ts';
 
 /** How long aborted requests may take to end. */
 const ABORT_MS = 1000;
@@ -43,7 +43,7 @@ export class RouterLifecycle {
   /**
    * A function that returns no API key is an error of `onError`.
    *
-   * @throws {Error} with the reason why the store can't be used
+   * @throws {Error} with the reason why the store can't be used, and its URL without the password
    */
   async ready(requestId: string): Promise<void> {
     const { store, storeName, clock, discovery, catalog, hooks } = this.#services;
@@ -51,7 +51,7 @@ export class RouterLifecycle {
       await store.ready();
       clock.sync(await fetchStoreTime(store, requestId));
     } catch (error) {
-      throw storeError(error, storeName);
+      throw storeFault(error, storeName);
     }
     await this.#keys.check(catalog.providers.values(), (error) => hooks.onError(error));
     this.start();
@@ -115,15 +115,4 @@ export class RouterLifecycle {
     const kept = store.keepsWhatWaits ? ` (kept in ${settings.outboxDir} for the next start)` : '';
     hooks.onError(new Error(`Charges not posted when the router was closed: ${charges}${kept}`));
   }
-}
-
-/** Names the store and the first cause; other errors say themselves what to change. */
-function storeError(error: unknown, storeName: string): unknown {
-  if (!(error instanceof StoreUnavailableError) || !(error.cause instanceof Error)) return error;
-  const { applied, cause } = error;
-  return new StoreUnavailableError(
-    applied,
-    { cause },
-    `The store ${storeName} can't be used: ${cause.message}`,
-  );
 }

@@ -1,7 +1,7 @@
 import type { Authenticator } from '../keys/authenticator.ts';
 import { chatCompletion, type ChatCompletionServices } from '../endpoints/chat-completions.ts';
 import { MethodNotAllowedError, UnknownEndpointError } from '../errors/request-errors.ts';
-import { RouterClosingError } from '../errors/router-error.ts';
+import { InternalError, RouterClosingError } from '../errors/router-error.ts';
 import { corsHeaders } from '../http/cors.ts';
 import { ClientConnection, ClientDisconnectedError, type Exchange } from '../http/exchange.ts';
 import { sendError, toRouterError } from '../http/respond.ts';
@@ -81,8 +81,10 @@ export async function route(
         await serveMetered(exchange, client, caller, endpoint, services, active);
     }
   } catch (thrown) {
-    if (thrown instanceof ClientDisconnectedError || exchange.response.destroyed) return;
+    if (thrown instanceof ClientDisconnectedError) return;
     const error = toRouterError(thrown instanceof RouterClosedError ? new RouterClosingError() : thrown);
+    // A bug is reported, though the client has left.
+    if (exchange.response.destroyed && !(error instanceof InternalError)) return;
     active.trace?.refused(error);
     if (error.status >= 500) services.onError(error, exchange.id);
     sendError(exchange, error);

@@ -5,11 +5,11 @@ import { ByokKeyRejectedError, UpstreamError } from '../errors/upstream-errors.t
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import type { ProviderAnswer } from '../http/relay.ts';
-import { errorCodeOf, type AttemptTrace } from '../observability/request-trace.ts';
+import type { AttemptTrace } from '../observability/request-trace.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
 import { AttemptTimeouts } from './attempt-timeouts.ts';
 import { peek } from './peek.ts';
-import { errorMessage, saysContentRefused, saysKeyRefused } from './provider-errors.ts';
+import { providerError, saysContentRefused, saysKeyRefused } from './provider-errors.ts';
 import { toAnswer } from './provider-answer.ts';
 import type { AnswerHead, Sending, SendListener, Transport, UpstreamRequest } from './transport/transport.ts';
 import type { Target } from '../catalog/model.ts';
@@ -174,7 +174,7 @@ class Attempt implements SendListener, Abortable {
       return;
     }
     const failure = toUpstreamError(error);
-    this.#terms.trace?.failed(errorCodeOf(failure));
+    this.#terms.trace?.failed(failure);
     this.#reject(failure);
   }
 
@@ -222,8 +222,7 @@ function accountRefused(status: 400 | 401 | 402 | 403, body: string, usesByok: b
     'upstream_refused_credentials',
     `The model's provider rejected this server's own credentials (${status}). The operator has been notified.`,
   );
-  const message = errorMessage(body);
-  return message === '' ? error : Object.assign(error, { cause: new Error(message) });
+  return Object.assign(error, { cause: providerError(status, body) });
 }
 
 function mayBeAboutAccount(status: number): boolean {

@@ -1,13 +1,15 @@
 import { backoff } from '../async/backoff.ts';
 import { Timeout } from '../async/timeout.ts';
-import { UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
+import { UpstreamAnswerError, UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import { asError } from '../platform/as-error.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
+import { ChunkCollector, concatChunks } from '../http/body-chunks.ts';
 import type { ProviderAnswer } from '../http/relay.ts';
 import type { Target } from '../catalog/model.ts';
+import type { AttemptTrace } from '../observability/request-trace.ts';
 import type { Retries } from '../options/resolve-options.ts';
-import { mayBeTooLong, saysTooLong } from './provider-errors.ts';
+import { mayBeTooLong, providerError, saysTooLong } from './provider-errors.ts';
 import { afterFirstEvent } from './first-event.ts';
 import type { AttemptProgress } from './attempt.ts';
 import type { AttemptReport, CircuitBreakers } from './circuit-breaker.ts';
@@ -20,6 +22,8 @@ export interface FailoverResult extends SendResult {
   readonly target: Target;
   /** The caller reports here if the answer breaks off, and when it is over. */
   readonly report: AttemptReport;
+  /** The answer is an error of the provider that its operator can mend. */
+  readonly failure?: UpstreamAnswerError;
 }
 
 /** A request and its targets. */
@@ -49,6 +53,8 @@ const MAX_BUDGET = 50;
 const RETRY = { firstMs: 250, jitter: 0.25 };
 /** How long a discarded answer may take to end, so that its connection can be reused. */
 const DISCARD_MS = 1000;
+/** How much of it is kept, for the operator. */
+const MAX_ERROR_BYTES = 4096;
 
 /** Tries one target after another until there is an answer for the client.
  *
@@ -91,13 +97,13 @@ export class Failover {
       for (let tries = 0; ; tries++) {
         client.throwIfDisconnected();
         const tried = await this.#try(target, isLast, request, progress);
-        if (tried.result && !tried.refused) return tried.result;
+        if (tried.result && !tried.refused) return await withFailure(tried.result, request);
         const waitMs = isLast ? this.#pauseBefore(tried, tries) : undefined;
         if (isLast && waitMs === undefined) {
-          if (tried.result) return tried.result;
+          if (tried.result) return await withFailure(tried.result, request);
           throw tried.error;
         }
-        if (tried.result) discard(tried.result);
+        if (tried.result) discard(tried.result, request.trace?.lastAttempt);
         if (waitMs === undefined) break;
         await pause(waitMs, client);
       }
@@ -187,17 +193,37 @@ type AttemptResult =
     }
   | { readonly error: Error; readonly result?: undefined; readonly retryAfterMs?: undefined };
 
+/** The answer for the client, with what the operator is to know of it. A client can provoke other statuses. */
+async function withFailure(
+  result: FailoverResult,
+  { client, trace }: ProviderRequest,
+): Promise<FailoverResult> {
+  const { answer, target } = result;
+  const { status } = answer;
+  const isWildcard = target.healthKey !== target.model;
+  if (target.usesByok ? status < 500 : !isFailure(status) && (status !== 404 || isWildcard)) return result;
+  const peeked = await peek(answer, client);
+  const said = providerError(status, peeked.text);
+  trace?.lastAttempt?.refused(said);
+  return { ...result, answer: peeked.answer, failure: new UpstreamAnswerError(said) };
+}
+
 /** Reads a discarded answer to its end, for a limited time, so that its connection can be reused. */
-function discard({ answer, report }: FailoverResult): void {
-  const { body } = answer;
+function discard({ answer, report }: FailoverResult, trace: AttemptTrace | undefined): void {
+  const { body, status } = answer;
+  const chunks = new ChunkCollector();
   report.over();
   const timeout = new Timeout(DISCARD_MS, () => {
     body.destroy();
   });
   const over = (): void => {
     timeout.clear();
+    trace?.refused(providerError(status, concatChunks(chunks.take()).toString()));
   };
-  body.read({ onData: () => {}, onEnd: over, onBroken: over });
+  const onData = (chunk: Buffer): void => {
+    if (trace && chunks.length < MAX_ERROR_BYTES) chunks.add(chunk);
+  };
+  body.read({ onData, onEnd: over, onBroken: over });
 }
 
 /** @throws {ClientDisconnectedError} as soon as the client leaves */

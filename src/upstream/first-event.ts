@@ -7,6 +7,7 @@ import { type ClientConnection, ClientDisconnectedError } from '../http/exchange
 import { isEventStream, type ProviderAnswer } from '../http/relay.ts';
 import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
 import { RouterClosedError } from '../http/relay-end.ts';
+import { errorInAnswer } from './provider-errors.ts';
 import { Turns } from '../http/turns.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
 
@@ -141,7 +142,7 @@ class FirstEventWait implements BodyReader {
   /** Decides only once every byte so far was metered: an error may follow an event. */
   #check(): void {
     if (this.#turns.isBehind || this.#isEnded) return;
-    if (this.#meter.failed) this.#fail(errorInside());
+    if (this.#meter.failed) this.#fail(this.#errorInside());
     else if (this.#hasEvent || this.#chunks.length > MAX_BYTES) this.#pass();
   }
 
@@ -156,9 +157,19 @@ class FirstEventWait implements BodyReader {
     const meter = this.#meter;
     meter.end();
     const isEmptyStream = !this.#hasEvent && !meter.finished && isEventStream(this.#answer.headers);
-    if (meter.failed) this.#fail(errorInside());
+    if (meter.failed) this.#fail(this.#errorInside());
     else if (meter.unfinishedJson || isEmptyStream) this.#fail(brokenBefore(undefined));
     else this.#passWhole();
+  }
+
+  /** What the provider said is its cause. */
+  #errorInside(): UpstreamError {
+    const text = concatChunks(this.#chunks.take()).toString();
+    const error = new UpstreamError(
+      'upstream_invalid_response',
+      "The model's provider answered with an error in place of a completion.",
+    );
+    return Object.assign(error, { cause: errorInAnswer(this.#answer.status, text) });
   }
 
   onBroken(error: Error | undefined): void {
@@ -181,11 +192,4 @@ function brokenBefore(cause: Error | undefined): UpstreamError {
     "The model's provider closed the connection before its answer began.",
   );
   return cause ? Object.assign(error, { cause: withoutAnswerBytes(cause) }) : error;
-}
-
-function errorInside(): UpstreamError {
-  return new UpstreamError(
-    'upstream_invalid_response',
-    "The model's provider answered with an error in place of a completion.",
-  );
 }

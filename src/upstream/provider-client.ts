@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { UpstreamError } from '../errors/upstream-errors.ts';
+import { ProviderError, UpstreamError } from '../errors/upstream-errors.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import type { ClientConnection } from '../http/exchange.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
@@ -11,7 +11,7 @@ import type { Transport } from './transport/transport.ts';
 import { upstreamRequest } from './upstream-request.ts';
 import { attempt, type AttemptProgress } from './attempt.ts';
 import { peek } from './peek.ts';
-import { saysQuotaSpent, saysUsageOptionUnknown } from './provider-errors.ts';
+import { providerError, saysQuotaSpent, saysUsageOptionUnknown } from './provider-errors.ts';
 import { type ProviderKey, ProviderKeys } from './provider-keys.ts';
 import { exhaustedMs, limitedMs } from './rate-limits.ts';
 import { IncludeUsageSupport } from './stream-traits.ts';
@@ -178,12 +178,14 @@ export class ProviderClient {
           }
           const peeked = await peek(answer, client);
           const isSpent = saysQuotaSpent(peeked.text);
-          if (isSpent) ejectKey(key, 'its quota is spent', targeted);
+          if (isSpent) ejectKey(key, 'its quota is spent', providerError(429, peeked.text), targeted);
           else key.limit(target.model, limitedMs(answer.received));
           kept = preferred(kept, { answer: peeked.answer, isSpent });
         } catch (error) {
           if (!isKeyRefused(error)) throw error;
-          ejectKey(key, error.message, targeted);
+          const { cause, message } = error;
+          const why = cause instanceof ProviderError ? `the provider rejected it (${cause.status})` : message;
+          ejectKey(key, why, cause, targeted);
           refusal = error;
         }
       }
@@ -238,12 +240,17 @@ function isKeyRefused(error: unknown): error is UpstreamError {
   return error instanceof UpstreamError && error.code === 'upstream_refused_credentials';
 }
 
-function ejectKey(key: ProviderKey, why: string, { target, request }: TargetRequest): void {
+function ejectKey(
+  key: ProviderKey,
+  why: string,
+  cause: unknown,
+  { target: { provider, model }, request }: TargetRequest,
+): void {
   key.eject(request.account);
-  const { name } = target.provider;
+  const { name } = provider;
   const error = new UpstreamError(
     'upstream_refused_credentials',
     `Provider ${JSON.stringify(name)}: ${key.name} is not used for one minute: ${why}`,
   );
-  request.onError(Object.assign(error, { provider: name }));
+  request.onError(Object.assign(error, { provider: name, model, ...(cause !== undefined && { cause }) }));
 }

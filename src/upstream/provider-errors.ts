@@ -1,4 +1,5 @@
 import { isRecord, type Json, parseJson } from '../catalog/json-value.ts';
+import { ProviderError } from '../errors/upstream-errors.ts';
 
 /** Classifies providers' error bodies by their wording. No other file interprets those bodies. */
 
@@ -107,15 +108,40 @@ function errorDocument(body: string): Readonly<Record<string, Json>> | undefined
   return isRecord(document) ? document : undefined;
 }
 
-/** What an error says, on one line, for the operator; empty if it has no message. Nothing beside the message is read. */
-export function errorMessage(body: string): string {
-  const document = errorDocument(body);
-  const error = document?.['error'];
-  const candidates = [
-    isRecord(error) ? error['message'] : error,
-    document?.['message'],
-    document?.['detail'],
-  ];
-  const message = candidates.find((each) => typeof each === 'string') ?? '';
-  return message.replace(/[\s\p{Cc}]+/gu, ' ').slice(0, MAX_MESSAGE_LENGTH);
+/** What an error answer says, for the operator. Nothing but its message and code is read. */
+export function providerError(status: number, body: string): ProviderError {
+  const document = errorDocument(body) ?? {};
+  const { error, message, detail, code } = document;
+  const inner = isRecord(error) ? error : {};
+  const said = [inner['message'], error, message, detail].find((each) => typeof each === 'string');
+  const named = [inner['code'], inner['type'], inner['status'], code].find(isCode);
+  return new ProviderError(
+    said === undefined ? 'The provider gave no message.' : oneLine(said),
+    status,
+    named,
+  );
+}
+
+/** Not a text, which could quote the prompt. */
+function isCode(given: Json | undefined): given is string {
+  return typeof given === 'string' && /^[\w.:-]{1,64}$/.test(given);
+}
+
+/** The error in an answer with a success status: the whole body, or an event of its stream. */
+export function errorInAnswer(status: number, body: string): ProviderError {
+  const events = body.split(/\r\n|\r|\n/).flatMap((line) => /^data: ?(\{.*)/.exec(line)?.[1] ?? []);
+  const failed = events.findLast((event) => errorDocument(event)?.['error'] !== undefined);
+  return providerError(status, failed ?? body);
+}
+
+/** Keys of the usual forms: the key of this request is redacted already, but a gateway may name one of its own. */
+const SECRET =
+  /\bBearer \S+|\bAIza[\w-]{20,}|\b(?:sk|csk|gsk|hf|fw|key|nvapi|pplx|r8|tgp|xai)[-_][\w-]{12,}/g;
+
+function oneLine(text: string): string {
+  return text
+    .slice(0, 4 * MAX_MESSAGE_LENGTH)
+    .replace(SECRET, '***')
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .slice(0, MAX_MESSAGE_LENGTH);
 }

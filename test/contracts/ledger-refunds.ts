@@ -174,6 +174,16 @@ export function describeRefunds(ledger: LedgerFixture): void {
       expect(await remove()).toMatchObject({ code: 'ok', deleted: { spent: 30n, available: 70n } });
     });
 
+    it('has in its sums the credits that expired by then, which a refused deletion does not touch', async () => {
+      await ledger.grant('trial', 10n, { expiresAt: NOON + 1 });
+      await admit(1, 0n);
+      clock.now += 1;
+      expect(await remove()).toEqual({ code: 'running', requests: 1 });
+      expect(await state()).toMatchObject({ available: 110n, expired: 0n, seq: 2n });
+      await ledger.store.void({ account: 'acme', requestId: requestId(1) });
+      expect(await remove()).toMatchObject({ code: 'ok', deleted: { available: 100n, expired: 10n } });
+    });
+
     it('can be created anew, with the same ids of grants and keys', async () => {
       await remove();
       expect(await ledger.grant('opening', 7n)).toMatchObject({ code: 'ok', available: 7n, seq: 1n });

@@ -37,6 +37,8 @@ export interface Asked {
   readonly body: any;
 }
 
+const SESSIONS = { secret: 'a secret of the tests, of 32 characters or more' };
+
 export const OPERATOR_TOKEN = 'operator-token';
 
 export const mountAdminOnNode: AdminMount = (admin) => listen(http.createServer(admin), '/admin');
@@ -49,7 +51,8 @@ export async function startAdmin(
   } = {},
 ): Promise<AdminDoor> {
   const { mount = mountAdminOnNode, store = 'memory:', router: given, ...adminOptions } = options;
-  const router = given ?? createChatCompletionsRouter({ store, providers: {}, models: {} });
+  const router =
+    given ?? createChatCompletionsRouter({ store, providers: {}, models: {}, sessions: SESSIONS });
   const audits: AuditEvent[] = [];
   const errors: Error[] = [];
   const admin = createAdminRouter(router, {

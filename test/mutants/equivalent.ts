@@ -101,18 +101,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'a delta is never 0',
   },
   {
-    file: 'stores/redis/lua/admit.ts',
-    original: "key = key or new_key(key_id, '-', nil, nil, now)",
-    mutant: "key = key or new_key(key_id, '-', 1, nil, now)",
-    because: 'a new bucket is full, and is not kept for a key without limits',
-  },
-  {
-    file: 'stores/redis/lua/admit.ts',
-    original: "key = key or new_key(key_id, '-', nil, nil, now)",
-    mutant: "key = key or new_key(key_id, '-', nil, 1, now)",
-    because: 'a new bucket is full, and is not kept for a key without limits',
-  },
-  {
     file: 'stores/redis/lua/create-key.ts',
     original: "if same then redis.call('HSET', API_KEYS, id, known[1]) end",
     mutant: '',
@@ -241,24 +229,10 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'a range of none finds none, and one of what is not due yet neither',
   },
   {
-    file: 'stores/redis/lua/settle.ts',
-    original:
-      "request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,",
-    mutant:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,",
-    because: 'nothing was charged of it, which is all that the state tells its end',
-  },
-  {
     file: 'engine/grants.ts',
     original: 'if (delta > 0n && totals.available + totals.held + delta > MAX_AMOUNT) {',
     mutant: 'if (delta >= 0n && totals.available + totals.held + delta > MAX_AMOUNT) {',
     because: 'a delta is never 0',
-  },
-  {
-    file: 'engine/account-engine.ts',
-    original: 'window: 0,',
-    mutant: 'window: 1,',
-    because: 'a tombstone has no key that anything is charged to',
   },
   {
     file: 'engine/account-engine.ts',
@@ -378,36 +352,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'engine/key-limits.ts',
-    original: "key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'held'>,",
-    mutant: "key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'voided'>,",
-    because: 'a type',
-  },
-  {
-    file: 'engine/key-limits.ts',
-    original: "key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'held'>,",
-    mutant: "key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'settled'>,",
-    because: 'a type',
-  },
-  {
-    file: 'engine/key-limits.ts',
-    original: "key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'held'>,",
-    mutant: "key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'expired'>,",
-    because: 'a type',
-  },
-  {
-    file: 'engine/key-states.ts',
-    original: '...(left !== undefined && { budgetLeft: left > 0n ? left : 0n }),',
-    mutant: '...(left !== undefined && { budgetLeft: left >= 0n ? left : 0n }),',
-    because: '0 is 0',
-  },
-  {
-    file: 'engine/key-limits.ts',
-    original: "return { code: 'budget', left: left > 0n ? left : 0n };",
-    mutant: "return { code: 'budget', left: left >= 0n ? left : 0n };",
-    because: 'they are the same then',
-  },
-  {
-    file: 'engine/key-limits.ts',
     original: 'const elapsed = Math.min(Math.max(0, now - bucket.at), (MAX_DEBT_MINUTES + 1) * MINUTE_MS);',
     mutant: 'const elapsed = Math.min(Math.max(0, now - bucket.at), (MAX_DEBT_MINUTES + 2) * MINUTE_MS);',
     because: 'after the first of them the bucket is full',
@@ -437,20 +381,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: "WAIT covers what others wrote before, though only its own connection's writes are promised",
   },
   {
-    file: 'stores/redis/lua/keys-lua.ts',
-    original: 'if start > key.window then key.window, key.spent, key.changed = start, 0, true end',
-    mutant: 'if start > key.window then key.window, key.spent, key.changed = start, 0, false end',
-    because: 'whoever enters a window changes the key right after',
-  },
-  {
-    file: 'stores/redis/lua/void.ts',
-    original:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 0, tokens = 0,",
-    mutant:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 1, tokens = 0,",
-    because: 'nothing is charged to a voided request any more',
-  },
-  {
     file: 'stores/redis/lua/update-key.ts',
     original: 'if tpm ~= key.tpm then key.tokens = {level = (tpm or 0) * MINUTE, at = now} end',
     mutant: 'if tpm ~= key.tpm then key.tokens = {level = (tpm or 1) * MINUTE, at = now} end',
@@ -476,29 +406,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'stores/redis/lua/keys-lua.ts',
-    original: 'key.requests = {level = (rpm or 0) * MINUTE, at = now}',
-    mutant: 'key.requests = {level = (rpm or 1) * MINUTE, at = now}',
-    because: 'the bucket of a key without that limit is not looked at',
-  },
-  {
-    file: 'stores/redis/lua/keys-lua.ts',
-    original: 'key.tokens = {level = (tpm or 0) * MINUTE, at = now}',
-    mutant: 'key.tokens = {level = (tpm or 1) * MINUTE, at = now}',
-    because: 'the bucket of a key without that limit is not looked at',
-  },
-  {
-    file: 'stores/redis/lua/keys-lua.ts',
     original: 'return missing <= 0 and 0 or math.ceil(missing / limit)',
     mutant: 'return missing < 0 and 0 or math.ceil(missing / limit)',
     because: 'nothing divided by the limit is 0 as well',
-  },
-  {
-    file: 'stores/redis/lua/settle.ts',
-    original:
-      "request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,",
-    mutant:
-      "request = {id = id, state = 'S', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,",
-    because: 'with nothing held and nothing charged the state makes no difference',
   },
   {
     file: 'stores/redis/lua/compact.ts',
@@ -525,29 +435,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'one call more, which folds nothing',
   },
   {
-    file: 'stores/redis/lua/void.ts',
-    original:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 0, tokens = 0,",
-    mutant:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 0, tokens = 1,",
-    because: 'nothing is charged to a voided request any more',
-  },
-  {
-    file: 'stores/redis/lua/settle.ts',
-    original: 'local NO_WINDOW = -1',
-    mutant: 'local NO_WINDOW = -2',
-    because: 'neither is the window of any key',
-  },
-  {
     file: 'stores/redis/lua/settle.ts',
     original: "if ARGV[10] ~= '' and request.hashes == '' then",
     mutant: "if ARGV[11] ~= '' and request.hashes == '' then",
     because: 'a hash of the key comes with one of the body, or neither does',
-  },
-  {
-    file: 'engine/account-engine.ts',
-    original: 'const NO_WINDOW = -1;',
-    mutant: 'const NO_WINDOW = -2;',
-    because: 'neither is the window of any key',
   },
 ];

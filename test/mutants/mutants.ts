@@ -31,6 +31,7 @@ const CODE = {
     'engine/key-states.ts',
     'engine/witnesses.ts',
     'engine/key-limits.ts',
+    'engine/limit-holders.ts',
     'engine/account-rows.ts',
   ],
 } as const;

@@ -1,8 +1,16 @@
 'use client';
 
 import { useChat } from '@ai-sdk/react';
-import { type FormEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react';
-import type { ChatMessage } from './api/chat/route';
+import {
+  type FormEvent,
+  type KeyboardEvent,
+  type ReactNode,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react';
+import { balance, type ChatMessage, chatTransport } from './ask';
 
 const SUGGESTIONS = ['Tell me a story about a ship', 'What does the sea say?', 'Good morning, Polly'];
 
@@ -13,11 +21,13 @@ interface ChatProps {
 }
 
 export function Chat({ model, balanceAtStart }: ChatProps): ReactNode {
+  const transport = useMemo(() => chatTransport(model), [model]);
   const { messages, setMessages, sendMessage, status, stop, error } = useChat<ChatMessage>({
+    transport,
     onFinish: async ({ message, isAbort }) => {
       if (!isAbort) return;
       // An answer that was stopped didn't come to say what it cost.
-      const data = await (await fetch('/api/chat')).text();
+      const data = await balance();
       const stopped = { ...message, parts: [...message.parts, { type: 'data-balance' as const, data }] };
       setMessages((all) => all.map((other) => (other.id === message.id ? stopped : other)));
     },

@@ -1,8 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { createChatCompletionsRouter } from 'chat-completions-router';
 
 /** Nothing is opened or asked for here: `next build` runs this too, without any of these variables. */
 export const router = createChatCompletionsRouter({
   store: process.env['CREDITS_STORE'] ?? 'sqlite:./credits.db',
+  // In your app: the same secret in all processes. Without one, as in `next build`, each makes its own.
+  sessions: { secret: process.env['SESSION_SECRET'] ?? randomBytes(32).toString('hex') },
   providers: {
     // It stops writing when its client disconnects: nothing more is charged.
     parrot: { baseURL: process.env['PARROT_URL'] ?? 'http://127.0.0.1:8788/v1', onDisconnect: 'abort' },
@@ -24,7 +27,7 @@ export const router = createChatCompletionsRouter({
   },
 });
 
-/** The account that this page's visitors share; in your app, the account of whoever is signed in. */
+/** The account that this page's visitors share; in your app, the account of who is signed in. */
 export const ACCOUNT = 'demo';
 
 export const MODEL = process.env['MODEL'] ?? 'demo/parrot';

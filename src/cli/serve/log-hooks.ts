@@ -1,4 +1,5 @@
 import { RouterError } from '../../errors/router-error.ts';
+import { ProviderError } from '../../errors/upstream-errors.ts';
 import type { Hooks } from '../../observability/hooks.ts';
 import type { Log } from './log.ts';
 
@@ -15,6 +16,8 @@ export function logHooks(log: Log): Hooks {
       const { code, provider, model, attempt }: Partial<RouterError> =
         error instanceof RouterError ? error : {};
       const cause = messagesOf(error.cause);
+      const { status: upstreamStatus, code: upstreamCode }: Partial<ProviderError> =
+        error.cause instanceof ProviderError ? error.cause : {};
       // Only an unexpected error needs its stack.
       const stack = code === undefined || code === 'internal_error' ? error.stack : undefined;
       log('error', 'error', {
@@ -25,6 +28,8 @@ export function logHooks(log: Log): Hooks {
         provider,
         model,
         attempt,
+        upstreamStatus,
+        upstreamCode,
         stack,
       });
     },

@@ -50,7 +50,7 @@ export interface DeletedAccountInfo {
 }
 
 export interface AccountDeletion extends DeletedAccountInfo {
-  /** As of `CreditsChange`. */
+  /** Whether it is on a disk or on the requested number of replicas; else a failover could lose it. Undefined where unknown. */
   readonly durable?: boolean;
 }
 

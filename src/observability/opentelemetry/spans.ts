@@ -202,12 +202,13 @@ function dimensionAttributes({ dimensions = {} }: Settled): Attributes {
 }
 
 function describeAttempt(span: Span, attempt: AttemptEnded): void {
-  const { status, upstreamRequestId } = attempt;
+  const { status, upstreamRequestId, upstreamErrorCode } = attempt;
   const errorType = attemptError(attempt);
   span.setAttributes({
     ...(status !== undefined && { 'http.response.status_code': status }),
     ...(upstreamRequestId !== undefined && { 'ccr.upstream_request_id': upstreamRequestId }),
     ...(errorType !== undefined && { 'error.type': errorType }),
+    ...(upstreamErrorCode !== undefined && { 'ccr.upstream_error_code': upstreamErrorCode }),
   });
   if (errorType !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
 }

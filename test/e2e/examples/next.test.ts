@@ -78,6 +78,36 @@ describe.skipIf(!CHROMIUM)('the page of examples/next', () => {
     await page.keyboard.press('Enter');
   }
 
+  it('asks with a session that only this site gives, and has no other secret', async () => {
+    const asked: string[] = [];
+    const sources: string[] = [await page.content()];
+    const other = await browser.newPage();
+    other.on('response', async (response) => {
+      const { authorization = '' } = response.request().headers();
+      if (authorization !== '') asked.push(authorization);
+      if (/\.js/.test(response.url())) sources.push(await response.text());
+    });
+    await other.goto(origin, { waitUntil: 'networkidle' });
+    await other.getByLabel('Message').fill('Hello');
+    await other.keyboard.press('Enter');
+    await other.locator('.paid').waitFor();
+    await other.close();
+    expect(asked.length).toBeGreaterThan(1);
+    for (const authorization of asked) expect(authorization).toMatch(/^Bearer ses-/);
+    expect(sources.length).toBeGreaterThan(2);
+    for (const source of sources) expect(source).not.toMatch(/sk-ccr-|SESSION_SECRET/);
+
+    const session = asked[0] ?? '';
+    const elsewhere = { authorization: session, origin: 'https://other.example.com' };
+    expect((await fetch(`${origin}/v1/models`, { headers: elsewhere })).status).toBe(403);
+    const models = await fetch(`${origin}/v1/models`, { headers: { authorization: session } });
+    expect(((await models.json()) as { data: object[] }).data).toMatchObject([{ id: 'demo/parrot' }]);
+    const forged = { method: 'POST', headers: { origin: 'https://other.example.com' } };
+    expect((await fetch(`${origin}/api/session`, forged)).status).toBe(403);
+    expect((await fetch(`${origin}/api/session`, { method: 'POST' })).status).toBe(403);
+    await page.reload();
+  });
+
   it('shows the first words before the last, then what they cost, and less credits', async () => {
     const before = await balance();
     await ask('Good morning, Polly');

@@ -45,6 +45,7 @@ const PEERS = [
 /** Subpath → what it is for. */
 const SUBPATHS = {
   admin: ['createAdminRouter'],
+  client: ['AdminApiError', 'createAdminClient'],
   fastify: ['toFastifyHandler', 'toFastifyPlugin'],
   hono: ['toHonoHandler'],
   koa: ['toKoaMiddleware'],

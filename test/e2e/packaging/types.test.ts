@@ -41,6 +41,7 @@ const CASES: readonly [string, string, string, string][] = [
 const USE = `
 import { type ChatCompletionsRouter, createChatCompletionsRouter, MemoryStore } from 'chat-completions-router';
 import { createAdminRouter } from 'chat-completions-router/admin';
+import { type Account, type AdminClient, createAdminClient } from 'chat-completions-router/client';
 import { toFastifyPlugin } from 'chat-completions-router/fastify';
 import { toHonoHandler } from 'chat-completions-router/hono';
 import { toKoaMiddleware } from 'chat-completions-router/koa';
@@ -62,6 +63,8 @@ const router: ChatCompletionsRouter = createChatCompletionsRouter({
 });
 export const balance: Promise<string> = router.credits.balance('acme').then((credits) => credits.balance);
 export const admin = createAdminRouter(router, { authorize: () => 'ada' });
+export const client: AdminClient = createAdminClient({ baseURL: 'https://example.com/admin', token: 'secret' });
+export const accounts: Promise<readonly Account[]> = client.listAccounts().then(({ data }) => data);
 export const mounts = [toFastifyPlugin(router), toHonoHandler(router), toKoaMiddleware(router)];
 export const next = [toNextHandlers(router), toNextPagesHandler(router)];
 export const provider: Promise<FakeProvider> = startFakeProvider();

@@ -51,7 +51,8 @@ describe('the page of the admin API', () => {
           throw new Error(`${heading}: ${failed.stdout}`);
         },
       );
-      const { key, id }: { key?: unknown; id?: string } = JSON.parse(stdout);
+      const { key, id, session }: { key?: unknown; id?: string; session?: string } = JSON.parse(stdout);
+      if (session !== undefined) env['SESSION'] = session;
       if (key !== undefined) env['KEY'] = id;
     }
     expect(env['KEY']).toBeDefined();

@@ -186,6 +186,10 @@ describe('the description of the admin API', () => {
     await check('POST', '/keys/revoke', '/keys/revoke', { key: gateway.key });
     await check('POST', '/keys/revoke', '/keys/revoke', { key: 'none' });
     await check('DELETE', `${account}/keys/{id}`, `/accounts/acct/keys/${id}`);
+    const page = { max_spend: '0.50', ttl_ms: 60_000, origins: ['https://chat.example.com'] };
+    await check('POST', `${account}/sessions`, '/accounts/acct/sessions', page);
+    await check('POST', `${account}/sessions`, '/accounts/nobody/sessions', page);
+    await check('POST', '/sessions/revoke', '/sessions/revoke', { session: 'ses-of.another' });
     await check('PATCH', account, '/accounts/acct', { frozen: false });
     const budget = [
       { amount: '1', per: 'hour' },

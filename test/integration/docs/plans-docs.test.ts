@@ -98,11 +98,18 @@ describe('docs/plans.md', () => {
     expect(invoiced).toContain('0.00225');
   });
 
-  it('gives pupils an allowance each', async () => {
-    const pupils = Array.from({ length: 200 }, (_, n) => `pupil-${n}`);
+  it('gives 10,000 pupils an allowance and a limit each', async () => {
+    const pupils = Array.from({ length: 10_000 }, (_, n) => `pupil-${n}`);
     const keys = await plans.enrol(pupils);
-    expect(keys.size).toBe(200);
-    expect(await ask(keys.get('pupil-199') ?? '')).toBe(200);
-    expect(await plans.router.credits.balance('pupil-199')).toMatchObject({ balance: '0.49775' });
+    expect(keys.size).toBe(10_000);
+    const [busy = '', other = ''] = [keys.get('pupil-9999'), keys.get('pupil-0')];
+    const statuses = await Promise.all(Array.from({ length: 50 }, () => ask(busy)));
+    expect(new Set(statuses)).toEqual(new Set([200, 429]));
+    const served = statuses.filter((status) => status === 200).length;
+    expect(served).toBeGreaterThanOrEqual(20); // and those of the seconds that this took
+    const { totalUsed } = await plans.router.credits.balance('pupil-9999');
+    expect(Number(totalUsed)).toBeCloseTo(served * 0.00225, 9);
+    expect(await ask(other)).toBe(200);
+    expect(await plans.router.credits.balance('pupil-0')).toMatchObject({ balance: '0.49775' });
   });
 });

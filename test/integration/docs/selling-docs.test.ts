@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { type EventEmitter, once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,7 +7,6 @@ import { setImmediate } from 'node:timers/promises';
 import type { Express } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { signEvent } from '../../../examples/payments/stripe.ts';
 import type { ChatCompletionsRouter } from '../../../src/index.ts';
 import { completion, type FakeProvider, startFakeProvider } from '../../../src/testing.ts';
 import { documentedModules } from '../../helpers/documented.ts';
@@ -18,8 +18,7 @@ interface Shop {
   signUp(account: string): Promise<string>;
 }
 interface Plans {
-  renew(account: string, plan: 'free' | 'pro', now?: Date): Promise<void>;
-  changePlan(account: string, plan: 'free' | 'pro'): Promise<void>;
+  setPlan(account: string, plan: 'free' | 'pro'): Promise<void>;
 }
 interface Checkout {
   readonly app: Express;
@@ -34,14 +33,7 @@ interface AutoTopUp {
   readonly charges: readonly object[];
 }
 interface Statements {
-  statement(
-    account: string,
-    month: string,
-  ): Promise<{
-    readonly charged: string;
-    readonly models: readonly { readonly model?: string; readonly charged: string }[];
-    readonly credits: readonly { readonly type: string; readonly id: string; readonly amount: string }[];
-  }>;
+  statement(account: string, month: string): Promise<string>;
 }
 
 /** Records the forms it gets, and answers for payment intents with the account in their ID. */
@@ -130,26 +122,22 @@ describe('docs/selling.md', () => {
     expect(Number(await balanceOf('new'))).toBeLessThan(1);
   });
 
-  it('renews an allowance once a month, and uses it before credits that were paid for', async () => {
-    const november = new Date('2098-11-22T12:00:00Z');
-    await plans.renew('monthly', 'pro', november);
-    await plans.renew('monthly', 'pro', new Date('2098-11-30T23:00:00Z'));
-    expect(await balanceOf('monthly')).toBe('20.00');
-    await plans.renew('monthly', 'pro', new Date('2098-12-01T00:00:00Z'));
-    expect(await balanceOf('monthly')).toBe('40.00');
-  });
-
-  it('changes the policy of every active key with the plan', async () => {
+  it('puts a customer on a plan: its credits, and what all of its keys may do', async () => {
     const { router } = shop;
-    const { id } = await router.keys.create({ account: 'planned' });
-    await router.keys.create({ account: 'planned', id: 'gone' });
-    await router.keys.revoke('planned', 'gone');
-    await plans.changePlan('planned', 'free');
-    expect(await router.keys.get('planned', id)).toMatchObject({
-      models: ['small/*'],
-      requestsPerMinute: 10,
+    await router.keys.create({ account: 'planned' });
+    await plans.setPlan('planned', 'free');
+    await plans.setPlan('planned', 'free');
+    expect(await balanceOf('planned')).toBe('0.50');
+    expect(await router.accounts.get('planned')).toMatchObject({
+      policy: { models: ['small/*'], requestsPerMinute: 10 },
     });
-    expect((await router.keys.get('planned', 'gone'))?.models).toBeUndefined();
+    await plans.setPlan('planned', 'pro');
+    const [allowance] = await router.credits.allowances('planned');
+    expect(allowance).toMatchObject({ id: 'plan', amount: '20.00', priority: 10 });
+    expect(Number(await balanceOf('planned'))).toBeGreaterThan(0.5);
+    expect(await router.accounts.get('planned')).toMatchObject({
+      policy: { models: ['small/*', 'large/*'], requestsPerMinute: 300 },
+    });
   });
 
   it('asks Stripe for a page, with the account in the metadata of session and payment', async () => {
@@ -205,20 +193,37 @@ describe('docs/selling.md', () => {
     expect(await isFrozen('refunded')).toBe(false);
   });
 
-  it('freezes an account at a chargeback, and takes what is left of the amount, once', async () => {
+  it('takes the whole amount at a chargeback, and freezes the account, once', async () => {
     await deliver(paid('disputed'));
     await shop.router.credits.adjust('disputed', '-8.00', { id: 'spent', reason: 'spent' });
-    const dispute = {
+    const dispute = (status: string): object => ({
       id: 'evt_d1',
       type: 'charge.dispute.created',
-      data: { object: { id: 'du_1', amount: 1050, currency: 'usd', payment_intent: 'pi_disputed' } },
-    };
-    expect(await deliver(dispute)).toBe(200);
-    expect(await balanceOf('disputed')).toBe('0.00');
+      data: { object: { id: 'du_1', amount: 1050, currency: 'usd', payment_intent: 'pi_disputed', status } },
+    });
+    expect(await deliver(dispute('warning_needs_response'))).toBe(200);
+    expect(await balanceOf('disputed')).toBe('2.50');
+    expect(await deliver(dispute('needs_response'))).toBe(200);
+    expect(await balanceOf('disputed')).toBe('-8.00');
     expect(await isFrozen('disputed')).toBe(true);
-    await shop.router.credits.grant('disputed', '3.00', { id: 'later' });
-    expect(await deliver(dispute)).toBe(200);
-    expect(await balanceOf('disputed')).toBe('3.00');
+    await shop.router.accounts.unfreeze('disputed');
+    expect(await deliver(dispute('needs_response'))).toBe(200);
+    expect(await balanceOf('disputed')).toBe('-8.00');
+    expect(await isFrozen('disputed')).toBe(false);
+  });
+
+  it('leaves a debt, and a frozen account, at a refund of what was spent', async () => {
+    await deliver(paid('spender'));
+    await shop.router.credits.adjust('spender', '-8.00', { id: 'spent', reason: 'spent' });
+    const object = { id: 'ch_2', currency: 'usd', amount_refunded: 1050, metadata: { account: 'spender' } };
+    const refund = {
+      id: 'evt_r3',
+      type: 'charge.refunded',
+      data: { object, previous_attributes: { amount_refunded: 0 } },
+    };
+    expect([await deliver(refund), await deliver(refund)]).toEqual([200, 200]);
+    expect(await balanceOf('spender')).toBe('-8.00');
+    expect(await isFrozen('spender')).toBe(true);
   });
 
   it('gives notice of a low balance once, and again after a top-up', async () => {
@@ -259,12 +264,14 @@ describe('docs/selling.md', () => {
     provider.answer(completion({ tokens: { prompt: 1000, completion: 1000 } }));
     await spend(router, key);
     const month = new Date().toISOString().slice(0, 7);
-    const { charged, models, credits } = await statements.statement('stated', month);
+    const lines = (await statements.statement('stated', month)).trimEnd().split('\r\n');
     // 1,000 × $0.15 and 1,000 × $0.60 per million, times 1.2.
-    expect(charged).toBe('0.0009');
-    expect(models).toMatchObject([{ model: 'small/chat', charged: '0.0009' }]);
-    expect(credits).toMatchObject([{ type: 'grant', id: 'welcome', amount: '1.00' }]);
-    expect(await statements.statement('stated', '2020-02')).toMatchObject({ charged: '0.00', credits: [] });
+    const [opening, ...rest] = lines.slice(1);
+    expect(opening).toMatch(/^opening,.*,0\.00,/);
+    expect(rest.find((line) => line.startsWith('grant,'))).toContain(',welcome,');
+    expect(rest.find((line) => line.startsWith('charge'))).toMatch(/small\/chat.*0\.0009/);
+    expect(rest.at(-1)).toContain(await balanceOf('stated'));
+    await expect(statements.statement('none', month)).rejects.toThrow('there is no account none');
   });
 });
 
@@ -280,6 +287,11 @@ async function spend(router: ChatCompletionsRouter, key: string): Promise<void> 
   await response.text();
   await router.settled(request);
   await setImmediate();
+}
+
+/** What Stripe sends as `stripe-signature`. */
+function signEvent(body: string, secret: string, time = Math.floor(Date.now() / 1000)): string {
+  return `t=${time},v1=${createHmac('sha256', secret).update(`${time}.${body}`).digest('hex')}`;
 }
 
 async function startFakeStripe(): Promise<FakeStripe> {

@@ -27,7 +27,10 @@ describe('an account in Redis that another gateway has deleted', { timeout: 30_0
     const settled = other.nextSettled();
     expect((await cached.post(QUESTION)).status).toBe(200);
     await settled;
+    expect((await own.fetch('/credits')).status).toBe(200);
     expect(await own.router.accounts.delete('acct')).toMatchObject({ spent: '0.000045' });
+
+    expect((await own.fetch('/credits')).status).toBe(401);
 
     expect(await other.router.accounts.get('acct')).toBeUndefined();
     expect(await other.router.credits.balance('acct')).toMatchObject({ balance: '0.00' });

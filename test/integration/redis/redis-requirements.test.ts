@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -57,7 +57,18 @@ describe('router.ready', () => {
     await expect(routerWith(`sqlite:${join(folder, 'no-such', 'credits.db')}`).ready()).rejects.toMatchObject(
       {
         name: 'StoreUnavailableError',
+        message: expect.stringMatching(/^The store sqlite:.*credits\.db can't be used: .*ENOENT/),
       },
+    );
+  });
+
+  it('says what the system says of a file that SQLite can not open', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'ccr-ready-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'notes.txt'), '');
+    const store = `sqlite:${join(folder, 'notes.txt', 'credits.db')}`;
+    await expect(routerWith(store).ready()).rejects.toThrow(
+      /^The store sqlite:.*credits\.db can't be used: .*unable to open database file: ENOTDIR/,
     );
   });
 
@@ -65,15 +76,25 @@ describe('router.ready', () => {
     const port = await freePort();
     await expect(routerWith(`redis://127.0.0.1:${port}`).ready()).rejects.toMatchObject({
       name: 'StoreUnavailableError',
+      message: `The store redis://127.0.0.1:${port} can't be used: connect ECONNREFUSED 127.0.0.1:${port}`,
       cause: { code: 'ECONNREFUSED' },
     });
+  });
+
+  it('says what a node of a cluster answered', async () => {
+    await expect(routerWith(`redis+cluster://:secret@127.0.0.1:${server.port}`).ready()).rejects.toThrow(
+      /^The store redis\+cluster:\/\/\*{3}@127\.0\.0\.1:\d+ can't be used: .*cluster support disabled/,
+    );
   });
 
   it('rejects where Redis never answers', async () => {
     const frozen = await startRedis();
     onTestFinished(() => frozen.kill());
     frozen.freeze();
-    await expect(routerWith(frozen.url).ready()).rejects.toMatchObject({ name: 'StoreUnavailableError' });
+    await expect(routerWith(frozen.url).ready()).rejects.toMatchObject({
+      name: 'StoreUnavailableError',
+      message: expect.stringContaining(`The store ${frozen.url} can't be used: it did not answer in time.`),
+    });
   });
 
   it.each(['allkeys-lru', 'volatile-ttl'])(
@@ -81,7 +102,7 @@ describe('router.ready', () => {
     async (policy) => {
       await redis.config('SET', 'maxmemory-policy', policy);
       await expect(routerWith(server.url).ready()).rejects.toThrow(
-        `Redis may evict credits: its maxmemory-policy is ${policy}. Set it to noeviction`,
+        `The store ${server.url} can't be used: Redis may evict credits: its maxmemory-policy is ${policy}. Set it to noeviction`,
       );
     },
   );
@@ -90,6 +111,7 @@ describe('router.ready', () => {
     await redis.call('ACL', 'SETUSER', 'ada', 'on', '>right', '~*', '+@all');
     await expect(routerWith(`redis://ada:right@127.0.0.1:${server.port}`).ready()).resolves.toBeUndefined();
     await expect(routerWith(`redis://ada:wrong@127.0.0.1:${server.port}`).ready()).rejects.toMatchObject({
+      message: expect.stringMatching(/^The store redis:\/\/\*{3}@127\.0\.0\.1:\d+ can't be used: WRONGPASS/),
       cause: { message: expect.stringMatching(/^WRONGPASS/) },
     });
   });

@@ -202,8 +202,14 @@ describe('a provider with several keys', () => {
     );
     await gateway.post(QUESTION);
     expect(gateway.errors.map(({ message }) => message)).toEqual([
-      'Provider "loopback": key 1 of 3 is not used for one minute: ' +
-        "The model's provider rejected this server's own credentials (401). The operator has been notified.",
+      'Provider "loopback": key 1 of 3 is not used for one minute: the provider rejected it (401)',
+    ]);
+    expect(gateway.errors).toMatchObject([
+      {
+        provider: 'loopback',
+        model: 'upstream-model',
+        cause: { message: 'Incorrect API key: ***', status: 401 },
+      },
     ]);
     expect(JSON.stringify(gateway.errors)).not.toContain('secret');
   });

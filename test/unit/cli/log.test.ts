@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 import { logHooks } from '../../../src/cli/serve/log-hooks.ts';
 import { createLog } from '../../../src/cli/serve/log.ts';
+import { ProviderError, UpstreamAnswerError } from '../../../src/errors/upstream-errors.ts';
 
 /** What the text log writes for an event. */
 function logged(event: string, fields: Readonly<Record<string, unknown>>): string {
@@ -66,6 +67,33 @@ describe('the log of errors', () => {
     expect(lines).toEqual([
       'The credit store did not apply the command: connect ECONNREFUSED 127.0.0.1:6379',
       undefined,
+    ]);
+  });
+
+  it("has a provider's own message, status and code, and which target it was", () => {
+    const lines: unknown[] = [];
+    const { onError } = logHooks((level, event, fields) => lines.push([level, event, fields]));
+    const error = new UpstreamAnswerError(new ProviderError('No capacity left', 503, 'overloaded'));
+    void onError?.(Object.assign(error, { provider: 'acme', model: 'fast', attempt: 2 }), {
+      requestId: 'r1',
+    });
+    expect(lines).toEqual([
+      [
+        'error',
+        'error',
+        {
+          requestId: 'r1',
+          code: 'upstream_error_status',
+          message: "The model's provider answered with status 503. The client got its answer.",
+          cause: 'No capacity left',
+          provider: 'acme',
+          model: 'fast',
+          attempt: 2,
+          upstreamStatus: 503,
+          upstreamCode: 'overloaded',
+          stack: undefined,
+        },
+      ],
     ]);
   });
 });

@@ -105,7 +105,7 @@ describe('the progress of a request', () => {
     const { progress, report } = setUp();
     progress.asking(SECOND);
     progress.dispatched();
-    progress.answered(report);
+    progress.answered({ report });
     const answer = { status: 200, meter: new UsageMeter() };
     progress.relayed(end('finished'), answer);
     expect(progress.close()).toEqual({ ending: 'finished', target: SECOND, dispatched: true, answer });
@@ -170,7 +170,7 @@ describe('the progress of a request', () => {
     (ending) => {
       const { progress, report, breakers } = setUp();
       progress.asking(FIRST);
-      progress.answered(report);
+      progress.answered({ report });
       progress.relayed(end(ending, new Error('cut')), { status: 200, meter: new UsageMeter() });
       progress.close();
       expect(breakers.statuses([FIRST])).toMatchObject([{ failuresInARow: 1 }]);

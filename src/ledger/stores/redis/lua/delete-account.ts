@@ -38,13 +38,16 @@ if redis.call('HEXISTS', TOTALS, 'del') == 1 then return deletion() end
 local now = clock(ARGV[1])
 if not load_totals() then return {'no_account'} end
 reap(1000, now)
-update_credits(now)
 reply(now, 'ok')
 local running, fields = 0, redis.call('HGETALL', API_KEYS)
 for n = 1, #fields, 2 do
-  if string.sub(fields[n], -2) == ':s' and fields[n] ~= '@:s' then running = running + tonumber(string.match(fields[n + 1], '^%S+ (%S+)')) end
+  if string.sub(fields[n], -2) == ':s' and fields[n] ~= '@:s' then
+    running = running + tonumber(string.match(fields[n + 1], '^%S+ (%S+)'))
+  end
 end
 if running > 0 then return {'running', decimal(running)} end
+-- For the sums alone.
+update_credits(now)
 redis.call('UNLINK', REQUESTS, DUE, JOURNAL, PAID, LOTS, BURN_ORDER, USAGE, END_USERS)
 redis.call('DEL', TOTALS)
 -- Without av, it is no account.

@@ -1,0 +1,204 @@
+/** Writes the types and the table of the client of the admin API (`src/client/`), from its OpenAPI document. */
+import { endpoints } from '../src/admin/endpoints.ts';
+import { openApi } from '../src/admin/openapi.ts';
+
+interface Schema {
+  readonly $ref?: string;
+  readonly type?: string;
+  readonly pattern?: string;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly Schema[];
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: Schema | false;
+  readonly description?: string;
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly required?: boolean;
+  readonly schema: Schema;
+}
+
+type Content = Readonly<Record<string, { readonly schema: Schema }>>;
+
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly content: Content };
+  readonly responses: Readonly<Record<string, { readonly content?: Content }>>;
+}
+
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+}
+
+/** A function of the client. */
+interface ClientFunction {
+  readonly name: string;
+  readonly method: string;
+  readonly path: string;
+  readonly summary: string;
+  /** In the path and the query, but for `format`, which the function decides. */
+  readonly parameters: readonly Parameter[];
+  readonly body: Schema | undefined;
+  readonly query?: Readonly<Record<string, string>>;
+  /** Undefined for text. */
+  readonly answer: Schema | undefined;
+}
+
+const HEADER =
+  '// Made by scripts/admin-client-source.ts of src/admin/: `npm test -- test/unit/admin-client -u` makes it again.\n';
+
+const document: Document = JSON.parse(openApi(endpoints).toString());
+const { schemas } = document.components;
+
+/** What needs no type: the client makes its own error of it, or it has no members. */
+function needsType(name: string, { type, properties }: Schema): boolean {
+  const isEmpty = type === 'object' && Object.keys(properties ?? {}).length === 0;
+  return isNamed(name) && name !== 'Error' && !isEmpty;
+}
+
+/** `src/client/admin-api.generated.ts`: the components as types, and the interface of the client. */
+export function typesSource(): string {
+  const types = Object.entries(schemas).flatMap(([name, schema]) =>
+    needsType(name, schema) ? `${docs(schema.description)}${declaration(name, schema)}` : [],
+  );
+  const functions = clientFunctions().map((each) => {
+    const about = `${each.summary}. \`${each.method} ${each.path}\``;
+    return `${docs(about, '  ')}  ${signature(each)}`;
+  });
+  return [
+    `${HEADER}import type { CallOptions, ChangeOptions } from './call-options.ts';\n`,
+    ...types,
+    `/** A function for each operation of the admin API. */\nexport interface AdminClient {\n${functions.join('\n')}\n}\n`,
+  ].join('\n');
+}
+
+/** `src/client/operations.generated.ts`: what requests need of each operation. */
+export function tableSource(): string {
+  const rows = clientFunctions().map(({ name, method, path, body, query, answer }) => {
+    const row = {
+      method,
+      path,
+      hasBody: body !== undefined,
+      ...(query && { query }),
+      answer: answer ? 'json' : 'text',
+    };
+    return `  ${name}: ${JSON.stringify(row)},`;
+  });
+  return `${HEADER}\n/** By the name of its function. */\nexport const OPERATIONS = {\n${rows.join('\n')}\n} as const;\n`;
+}
+
+function clientFunctions(): readonly ClientFunction[] {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).flatMap(([method, operation]) =>
+      functionsOf(method.toUpperCase(), path, operation),
+    ),
+  );
+}
+
+/** One, and another for CSV where the operation has it. */
+function functionsOf(method: string, path: string, operation: Operation): readonly ClientFunction[] {
+  const { operationId: name, summary, parameters = [], requestBody, responses } = operation;
+  const content = Object.values(responses).find((each) => each.content)?.content ?? {};
+  const body = requestBody?.content['application/json']?.schema;
+  const sent = parameters.filter(({ in: place, name: each }) => place !== 'header' && each !== 'format');
+  if (body && sent.some(({ in: place }) => place === 'query')) {
+    throw new TypeError(`${name} has a query and a body: its input would be ambiguous`);
+  }
+  const json = content['application/json']?.schema;
+  const common = { name, method, path, summary, parameters: sent, body, answer: json };
+  const csv = { ...common, name: `${name}Csv`, query: { format: 'csv' }, answer: undefined };
+  if (!content['text/csv']) return [common];
+  return [
+    { ...common, summary: summary.replace(', as JSON or CSV', '') },
+    { ...csv, summary: summary.replace('JSON or ', '') },
+  ];
+}
+
+function signature({ name, method, parameters, body, answer }: ClientFunction): string {
+  const own = parameters.map(
+    ({ name: each, required, schema }) => `readonly ${each}${required ? '' : '?'}: ${typeOf(schema)}`,
+  );
+  const parts = [
+    ...(own.length > 0 ? [`{ ${own.join('; ')} }`] : []),
+    ...(body && hasMembers(body) ? [typeOf(body)] : []),
+  ];
+  const isOptional = !body && !parameters.some(({ required }) => required);
+  const input = parts.length > 0 ? parts.join(' & ') : 'Readonly<Record<string, never>>';
+  const options = method === 'GET' ? 'CallOptions' : 'ChangeOptions';
+  const result = answer ? typeOf(answer) : 'string';
+  return `${name}(input${isOptional ? '?' : ''}: ${input}, options?: ${options}): Promise<${result}>;`;
+}
+
+function hasMembers({ $ref = '' }: Schema): boolean {
+  const name = nameOf($ref);
+  return needsType(name, schemas[name] ?? {});
+}
+
+function declaration(name: string, schema: Schema): string {
+  return schema.properties
+    ? `export interface ${name} ${membersOf(schema, '')}\n`
+    : `export type ${name} = ${typeOf(schema)};\n`;
+}
+
+function membersOf({ properties = {}, required = [] }: Schema, indent: string): string {
+  const members = Object.entries(properties).map(([name, schema]) => {
+    const optional = required.includes(name) ? '' : '?';
+    return `${docs(schema.description, `${indent}  `)}${indent}  readonly ${name}${optional}: ${typeOf(schema, `${indent}  `)};\n`;
+  });
+  return members.length === 0 ? '{}' : `{\n${members.join('')}${indent}}`;
+}
+
+function typeOf(schema: Schema, indent = ''): string {
+  if (schema.$ref !== undefined) return referenced(schema.$ref, indent);
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ');
+  if (schema.anyOf) return schema.anyOf.map((each) => typeOf(each, indent)).join(' | ');
+  switch (schema.type) {
+    case 'array':
+      return `readonly (${typeOf(schema.items ?? {}, indent)})[]`;
+    case 'object':
+      if (schema.additionalProperties) {
+        return `Readonly<Record<string, ${typeOf(schema.additionalProperties, indent)}>>`;
+      }
+      return schema.properties ? membersOf(schema, indent) : 'Readonly<Record<string, unknown>>';
+    case 'integer':
+    case 'number':
+      return 'number';
+    case 'string': {
+      // A comma-separated list in a query, of `listInQuery`.
+      const [, names] = /^\^\(\?:([a-z_|]+)\)\(\?:,/.exec(schema.pattern ?? '') ?? [];
+      return names === undefined ? 'string' : `readonly ('${names.replaceAll('|', "' | '")}')[]`;
+    }
+    case 'boolean':
+    case 'null':
+      return schema.type;
+    default:
+      throw new TypeError(`The client has no type for ${JSON.stringify(schema)}`);
+  }
+}
+
+/** A component by its name; one that its file gave none is written out. */
+function referenced(reference: string, indent: string): string {
+  const name = nameOf(reference);
+  return isNamed(name) ? name : typeOf(schemas[name] ?? {}, indent);
+}
+
+function nameOf(reference: string): string {
+  return reference.replace('#/components/schemas/', '');
+}
+
+function isNamed(component: string): boolean {
+  return /^[A-Z]/.test(component);
+}
+
+function docs(text: string | undefined, indent = ''): string {
+  return text === undefined ? '' : `${indent}/** ${text.replaceAll('*/', '* /')} */\n`;
+}

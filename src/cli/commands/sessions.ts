@@ -1,0 +1,77 @@
+import { AuthenticationError } from '../../errors/key-errors.ts';
+import { createSessions, resolveSessions, type Sessions } from '../../keys/sessions.ts';
+import { findConfig, loadConfig } from '../config/config-file.ts';
+import {
+  NotFoundError,
+  required,
+  type StoreCommand,
+  type StoreInvocation,
+  UsageError,
+  wholeNumber,
+} from './command.ts';
+
+export const createSessionCommand: StoreCommand = {
+  name: 'sessions create',
+  summary: 'Create a session: an API key for a web page, valid for minutes',
+  store: 'exists',
+  positionals: 'ACCOUNT',
+  options: {
+    'max-spend': { value: 'AMOUNT', isRequired: true, help: 'the most that it can spend, in USD' },
+    ttl: { value: 'SECONDS', isRequired: true, help: 'how long it is valid, at most 86400' },
+    origins: {
+      value: 'ORIGINS',
+      isRequired: true,
+      help: 'the sites whose pages may use it, e.g. https://chat.example.com',
+    },
+    user: { value: 'USER', help: 'whom it is for' },
+    models: { value: 'PATTERNS', help: 'the models that it may use; default: all' },
+  },
+  examples: ['sessions create acme --max-spend 0.50 --ttl 900 --origins https://chat.example.com'],
+  async run(invocation) {
+    const { positionals, options, print, note } = invocation;
+    const [account = ''] = positionals;
+    const { user, models } = options;
+    const created = (await sessionsOf(invocation)).create({
+      account,
+      maxSpend: required(invocation, 'max-spend'),
+      ttlMs: wholeNumber(required(invocation, 'ttl'), '--ttl') * 1000,
+      origins: required(invocation, 'origins').split(','),
+      ...(user !== undefined && { user }),
+      ...(models !== undefined && { models: models.split(',') }),
+    });
+    print(created.session, { account, ...created });
+    note(`${account}: created session ${created.id}, valid until ${created.expiresAt.toISOString()}`);
+    return true;
+  },
+};
+
+export const revokeSessionCommand: StoreCommand = {
+  name: 'sessions revoke',
+  summary: 'Revoke a session permanently, also one that was not used yet',
+  store: 'exists',
+  positionals: 'SESSION',
+  options: {},
+  examples: ['sessions revoke ses-…'],
+  async run(invocation) {
+    const [session = ''] = invocation.positionals;
+    const sessions = await sessionsOf(invocation);
+    const revoked = await sessions.revoke(session).catch((error: unknown) => {
+      if (!(error instanceof AuthenticationError)) throw error;
+      throw new NotFoundError('this is no session: the secret of the config did not sign it', {
+        error: 'no_session',
+      });
+    });
+    invocation.print(`${revoked.account}: revoked session ${revoked.id}`, revoked);
+    return true;
+  },
+};
+
+/** @throws {UsageError} if there is no config, which has the secret */
+async function sessionsOf({ store, options: { config } }: StoreInvocation): Promise<Sessions> {
+  const path = config ?? findConfig('.');
+  if (path === undefined) {
+    throw new UsageError('sessions are signed with the secret of a config; use --config FILE');
+  }
+  const { sessions } = await loadConfig(path);
+  return createSessions(store, resolveSessions(sessions), Date.now);
+}

@@ -1,0 +1,673 @@
+// Made by scripts/admin-client-source.ts of src/admin/: `npm test -- test/unit/admin-client -u` makes it again.
+import type { CallOptions, ChangeOptions } from './call-options.ts';
+
+/** USD that may be spent in each hour, day, week (from Monday) or month, UTC, or at all. */
+export interface Budget {
+  /** a decimal string of USD, at most 9007199.254740991, with at most 9 decimals, such as "5.00" */
+  readonly amount: string;
+  /** "hour" or "day" or "week" or "month" or "lifetime" */
+  readonly per: "hour" | "day" | "week" | "month" | "lifetime";
+}
+
+/** Limits of each end user. max: how many have limits of their own; those that come later share one. */
+export interface EndUserLimits {
+  /** an object of amount and per, or a list of up to 5, each of another period */
+  readonly budget?: Budget | readonly (Budget)[];
+  /** an integer from 1 to 1000000000 */
+  readonly requests_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly tokens_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly concurrent_requests?: number;
+  /** an integer from 1 to 100000 */
+  readonly max?: number;
+}
+
+/** What is added to the prices that the key pays: a factor, and a fee in USD for each request. */
+export interface Markup {
+  /** a decimal string as "1.2", with at most 6 decimals */
+  readonly factor?: string;
+  /** a decimal string of USD as "0.001" */
+  readonly fee?: string;
+}
+
+/** A key for an account, which is made if there is none. What isn’t given isn’t limited. Its id, or an Idempotency-Key, makes it once. */
+export interface NewApiKey {
+  /** 1 to 64 characters A-Z a-z 0-9 _ - */
+  readonly id?: string;
+  /** a string of 0 to 200 characters */
+  readonly name?: string;
+  /** an object of amount and per, or a list of up to 5, each of another period */
+  readonly budget?: Budget | readonly (Budget)[];
+  /** 1 to 100 model IDs, in which * stands for any characters */
+  readonly models?: readonly (string)[];
+  /** an integer from 1 to 1000000000 */
+  readonly requests_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly tokens_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly concurrent_requests?: number;
+  readonly end_users?: EndUserLimits;
+  readonly markup?: Markup;
+  /** a time such as "2027-01-31T00:00:00Z" */
+  readonly expires_at?: string;
+  /** an object of at most 16 strings, with names of 1 to 64 characters and values of up to 512 */
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** true: recreate an account that the store has lost, without its data. Otherwise such a request is rejected with account_lost */
+  readonly recreate?: boolean;
+}
+
+/** What is given is changed, what is null is taken away, the rest stays. */
+export interface ApiKeyChange {
+  readonly name?: string | null;
+  readonly budget?: Budget | readonly (Budget)[] | null;
+  readonly models?: readonly (string)[] | null;
+  readonly requests_per_minute?: number | null;
+  readonly tokens_per_minute?: number | null;
+  readonly concurrent_requests?: number | null;
+  readonly end_users?: EndUserLimits | null;
+  readonly markup?: Markup | null;
+  readonly expires_at?: string | null;
+  readonly metadata?: Readonly<Record<string, string>> | null;
+}
+
+/** An API key, without its secret. */
+export interface ApiKey {
+  readonly id: string;
+  readonly account: string;
+  readonly name: string;
+  /** an object of amount and per, or a list of up to 5, each of another period */
+  readonly budget?: Budget | readonly (Budget)[];
+  /** 1 to 100 model IDs, in which * stands for any characters */
+  readonly models?: readonly (string)[];
+  /** an integer from 1 to 1000000000 */
+  readonly requests_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly tokens_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly concurrent_requests?: number;
+  readonly end_users?: EndUserLimits;
+  readonly markup?: Markup;
+  /** a time such as "2027-01-31T00:00:00Z" */
+  readonly expires_at?: string;
+  /** an object of at most 16 strings, with names of 1 to 64 characters and values of up to 512 */
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly state: "active" | "paused" | "revoked" | "expired";
+  /** a time, in UTC */
+  readonly created_at: string;
+  /** a time, in UTC */
+  readonly revoked_at?: string;
+  /** when its previous secret ends, or ended */
+  readonly overlap_until?: string;
+}
+
+/** An API key, and how it stands: what it spent in the day, week or month of its budget, or ever. */
+export interface ApiKeyDetails {
+  readonly id: string;
+  readonly account: string;
+  readonly name: string;
+  /** an object of amount and per, or a list of up to 5, each of another period */
+  readonly budget?: Budget | readonly (Budget)[];
+  /** 1 to 100 model IDs, in which * stands for any characters */
+  readonly models?: readonly (string)[];
+  /** an integer from 1 to 1000000000 */
+  readonly requests_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly tokens_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly concurrent_requests?: number;
+  readonly end_users?: EndUserLimits;
+  readonly markup?: Markup;
+  /** a time such as "2027-01-31T00:00:00Z" */
+  readonly expires_at?: string;
+  /** an object of at most 16 strings, with names of 1 to 64 characters and values of up to 512 */
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly state: "active" | "paused" | "revoked" | "expired";
+  /** a time, in UTC */
+  readonly created_at: string;
+  /** a time, in UTC */
+  readonly revoked_at?: string;
+  /** when its previous secret ends, or ended */
+  readonly overlap_until?: string;
+  /** USD, as a decimal string */
+  readonly spent: string;
+  /** USD, as a decimal string */
+  readonly held: string;
+  /** requests that run */
+  readonly running: number;
+  /** of several budgets, of the one that has the least left */
+  readonly budget_left?: string;
+  /** a time, in UTC */
+  readonly budget_resets_at?: string;
+  /** each budget, if there are several */
+  readonly budgets?: readonly ({
+    /** USD, as a decimal string */
+    readonly amount: string;
+    readonly per: "hour" | "day" | "week" | "month" | "lifetime";
+    /** USD, as a decimal string */
+    readonly spent: string;
+    /** USD, as a decimal string */
+    readonly left: string;
+    /** a time, in UTC */
+    readonly resets_at?: string;
+  })[];
+  /** that fit now */
+  readonly requests_left?: number;
+  /** that fit now */
+  readonly tokens_left?: number;
+}
+
+/** An API key and its secret. duplicate: it was made before, and its secret can not be had again; rotate gives it another. */
+export interface CreatedApiKey {
+  readonly id: string;
+  readonly account: string;
+  readonly name: string;
+  /** an object of amount and per, or a list of up to 5, each of another period */
+  readonly budget?: Budget | readonly (Budget)[];
+  /** 1 to 100 model IDs, in which * stands for any characters */
+  readonly models?: readonly (string)[];
+  /** an integer from 1 to 1000000000 */
+  readonly requests_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly tokens_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly concurrent_requests?: number;
+  readonly end_users?: EndUserLimits;
+  readonly markup?: Markup;
+  /** a time such as "2027-01-31T00:00:00Z" */
+  readonly expires_at?: string;
+  /** an object of at most 16 strings, with names of 1 to 64 characters and values of up to 512 */
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly state: "active" | "paused" | "revoked" | "expired";
+  /** a time, in UTC */
+  readonly created_at: string;
+  /** a time, in UTC */
+  readonly revoked_at?: string;
+  /** when its previous secret ends, or ended */
+  readonly overlap_until?: string;
+  /** sk-ccr-…: give it to its user now; only where it was made now */
+  readonly key?: string;
+  readonly duplicate: boolean;
+}
+
+/** API keys, revoked ones too, without their secrets. */
+export interface ApiKeys {
+  readonly object: "list";
+  readonly data: readonly (ApiKey)[];
+}
+
+/** For how long the secret of now works beside the new one, in ms; 0 by default. */
+export interface Rotation {
+  /** an integer from 0 to 31622400000 */
+  readonly overlap_ms?: number;
+}
+
+/** What all keys of an account may do together. What isn’t given isn’t limited. */
+export interface AccountPolicy {
+  /** a string of 0 to 200 characters */
+  readonly name?: string;
+  /** an object of amount and per, or a list of up to 5, each of another period */
+  readonly budget?: Budget | readonly (Budget)[];
+  /** 1 to 100 model IDs, in which * stands for any characters */
+  readonly models?: readonly (string)[];
+  /** an integer from 1 to 1000000000 */
+  readonly requests_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly tokens_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly concurrent_requests?: number;
+  readonly end_users?: EndUserLimits;
+  /** an object of at most 16 strings, with names of 1 to 64 characters and values of up to 512 */
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/** What is given is changed, what is null is taken away, the rest stays. */
+export interface AccountPolicyChange {
+  readonly name?: string | null;
+  readonly budget?: Budget | readonly (Budget)[] | null;
+  readonly models?: readonly (string)[] | null;
+  readonly requests_per_minute?: number | null;
+  readonly tokens_per_minute?: number | null;
+  readonly concurrent_requests?: number | null;
+  readonly end_users?: EndUserLimits | null;
+  readonly metadata?: Readonly<Record<string, string>> | null;
+}
+
+/** What counts against the policy of an account, since it has had one. */
+export interface AccountLimits {
+  /** USD, as a decimal string */
+  readonly spent: string;
+  /** USD, as a decimal string */
+  readonly held: string;
+  /** requests that run */
+  readonly running: number;
+  /** of several budgets, of the one that has the least left */
+  readonly budget_left?: string;
+  /** a time, in UTC */
+  readonly budget_resets_at?: string;
+  /** each budget, if there are several */
+  readonly budgets?: readonly ({
+    /** USD, as a decimal string */
+    readonly amount: string;
+    readonly per: "hour" | "day" | "week" | "month" | "lifetime";
+    /** USD, as a decimal string */
+    readonly spent: string;
+    /** USD, as a decimal string */
+    readonly left: string;
+    /** a time, in UTC */
+    readonly resets_at?: string;
+  })[];
+  /** that fit now */
+  readonly requests_left?: number;
+  /** that fit now */
+  readonly tokens_left?: number;
+}
+
+/** A secret, sk-ccr-…, or the id of a key. */
+export interface KeySearch {
+  /** a string of 1 to 200 characters */
+  readonly key: string;
+}
+
+/** An account and its money: granted is the sum of balance, held, spent and expired. */
+export interface Account {
+  readonly id: string;
+  /** USD, as a decimal string */
+  readonly balance: string;
+  /** USD, as a decimal string */
+  readonly credit_limit: string;
+  /** USD, as a decimal string */
+  readonly held: string;
+  /** USD, as a decimal string */
+  readonly spent: string;
+  /** USD, as a decimal string */
+  readonly granted: string;
+  /** USD, as a decimal string */
+  readonly expired: string;
+  /** USD, as a decimal string */
+  readonly written_off: string;
+  /** true or false */
+  readonly frozen: boolean;
+}
+
+/** An account with its policy, and what counts against that. */
+export interface AccountDetails {
+  readonly id: string;
+  /** USD, as a decimal string */
+  readonly balance: string;
+  /** USD, as a decimal string */
+  readonly credit_limit: string;
+  /** USD, as a decimal string */
+  readonly held: string;
+  /** USD, as a decimal string */
+  readonly spent: string;
+  /** USD, as a decimal string */
+  readonly granted: string;
+  /** USD, as a decimal string */
+  readonly expired: string;
+  /** USD, as a decimal string */
+  readonly written_off: string;
+  /** true or false */
+  readonly frozen: boolean;
+  readonly policy: AccountPolicy;
+  readonly limits?: AccountLimits;
+}
+
+/** Accounts by id. next_cursor is where the next page begins, null on the last one. */
+export interface AccountPage {
+  readonly object: "list";
+  readonly data: readonly (Account)[];
+  readonly next_cursor: string | null;
+}
+
+/** frozen: true rejects new completions of the account. policy: limits of all its keys together. credit_limit: how much it may owe. What isn’t given stays. */
+export interface AccountChange {
+  /** true or false */
+  readonly frozen?: boolean;
+  readonly policy?: AccountPolicyChange;
+  /** a decimal string of USD, at most 9007199.254740991, with at most 9 decimals, such as "5.00" */
+  readonly credit_limit?: string;
+}
+
+/** The sums of a deleted account: granted is the sum of balance, spent and expired. */
+export interface DeletedAccount {
+  readonly id: string;
+  /** a time, in UTC */
+  readonly deleted_at: string;
+  /** USD, as a decimal string */
+  readonly balance: string;
+  /** USD, as a decimal string */
+  readonly spent: string;
+  /** USD, as a decimal string */
+  readonly granted: string;
+  /** USD, as a decimal string */
+  readonly expired: string;
+  /** USD, as a decimal string */
+  readonly written_off: string;
+  readonly durable?: boolean;
+}
+
+/** Credits for an account, which is created if needed. An id, such as a payment’s, or an Idempotency-Key prevents a second grant. */
+export interface NewGrant {
+  /** 1 to 128 printable ASCII characters without spaces */
+  readonly id?: string;
+  /** a decimal string of USD, more than 0 and at most 9007199.254740991, with at most 9 decimals, such as "25.00" */
+  readonly amount: string;
+  /** a time such as "2027-01-31T00:00:00Z" */
+  readonly expires_at?: string;
+  /** an integer from 0 to 100 */
+  readonly priority?: number;
+  /** true: recreate an account that the store has lost, without its data. Otherwise such a request is rejected with account_lost */
+  readonly recreate?: boolean;
+}
+
+/** A correction of a balance, up or down. The balance can not go below 0, or below what the credit limit allows, except with force: true, which freezes the account. */
+export interface NewAdjustment {
+  /** 1 to 128 printable ASCII characters without spaces */
+  readonly id?: string;
+  /** a decimal string of USD, not 0 and at most 9007199.254740991 up or down, with at most 9 decimals, such as "-5.00" */
+  readonly delta: string;
+  /** a string of 1 to 500 characters */
+  readonly reason: string;
+  /** true or false */
+  readonly force?: boolean;
+}
+
+/** A grant or an adjustment of the account. duplicate: true means that an earlier request made it. */
+export interface CreditsChange {
+  readonly id: string;
+  readonly account: string;
+  /** the balance after the change, in USD as a decimal string */
+  readonly available: string;
+  readonly duplicate: boolean;
+  /** whether it is on disk, or on the configured number of replicas: send the request again while it is false */
+  readonly durable?: boolean;
+}
+
+/** A change of a balance. */
+export interface JournalEntry {
+  readonly position: number;
+  readonly type: "grant" | "charge" | "late_charge" | "orphan_charge" | "expired_hold" | "expired_credit" | "adjustment" | "refund";
+  /** a time, in UTC */
+  readonly at: string;
+  readonly id: string;
+  /** USD, as a decimal string */
+  readonly amount: string;
+  /** USD, as a decimal string */
+  readonly balance: string;
+  /** USD, as a decimal string */
+  readonly held?: string;
+  /** USD, as a decimal string */
+  readonly written_off?: string;
+  readonly key?: string;
+  readonly model?: string;
+  readonly usage?: {
+    readonly prompt_tokens: number;
+    readonly cached_tokens: number;
+    readonly completion_tokens: number;
+    readonly reasoning_tokens: number;
+    readonly source: "upstream" | "estimated" | "none";
+    /** USD, as a decimal string */
+    readonly cost?: string;
+    readonly price: string;
+    readonly ending: string;
+    readonly provider?: string;
+    readonly upstream_model?: string;
+    readonly first_byte_ms?: number;
+    readonly duration_ms?: number;
+    readonly finish_reason?: string;
+    readonly streamed?: boolean;
+    readonly cache_write_tokens?: number;
+    readonly web_searches?: number;
+    readonly byok?: boolean;
+  };
+  readonly reason?: string;
+}
+
+/** Entries, oldest first. next_after is the position to continue after, null on the last page. */
+export interface Journal {
+  readonly object: "list";
+  readonly data: readonly (JournalEntry)[];
+  readonly next_after: number | null;
+}
+
+/** A month of an account: closing = opening + granted + adjusted - expired - charged + refunded. */
+export interface Statement {
+  readonly account: string;
+  readonly month: string;
+  /** a time, in UTC */
+  readonly from: string;
+  /** a time, in UTC */
+  readonly to: string;
+  /** USD, as a decimal string */
+  readonly opening: string;
+  /** USD, as a decimal string */
+  readonly granted: string;
+  /** USD, as a decimal string */
+  readonly adjusted: string;
+  /** USD, as a decimal string */
+  readonly expired: string;
+  /** USD, as a decimal string */
+  readonly charged: string;
+  /** USD, as a decimal string */
+  readonly refunded: string;
+  /** USD, as a decimal string */
+  readonly closing: string;
+  /** USD, as a decimal string */
+  readonly written_off: string;
+  readonly charges: readonly ({
+    readonly model: string;
+    readonly key: string;
+    readonly requests: number;
+    /** USD, as a decimal string */
+    readonly charged: string;
+    /** USD, as a decimal string */
+    readonly refunded: string;
+  })[];
+  readonly credits: readonly (JournalEntry)[];
+}
+
+/** Credits that are granted in each period. With the id of an existing allowance, its new terms; per and anchor can not change. */
+export interface NewAllowance {
+  /** a decimal string of USD, more than 0 and at most 9007199.254740991, with at most 9 decimals, such as "25.00" */
+  readonly amount: string;
+  /** "hour" or "day" or "week" or "month" */
+  readonly per: "hour" | "day" | "week" | "month";
+  /** a time at which a period begins */
+  readonly anchor?: string;
+  /** "none" or "once" or "all" */
+  readonly rollover?: "none" | "once" | "all";
+  /** an integer from 0 to 100 */
+  readonly priority?: number;
+  /** a time such as "2027-01-31T00:00:00Z" */
+  readonly until?: string;
+  /** "next_period" or "prorate" */
+  readonly change?: "next_period" | "prorate";
+  /** true: recreate an account that the store has lost, without its data. Otherwise such a request is rejected with account_lost */
+  readonly recreate?: boolean;
+}
+
+/** Credits that are granted in each period. amount is that of the next period, granted that of the current one. */
+export interface Allowance {
+  readonly id: string;
+  /** USD, as a decimal string */
+  readonly amount: string;
+  /** USD, as a decimal string */
+  readonly granted: string;
+  /** USD, as a decimal string */
+  readonly remaining: string;
+  readonly per: "hour" | "day" | "week" | "month";
+  /** a time, in UTC */
+  readonly anchor: string;
+  readonly rollover: "none" | "once" | "all";
+  readonly priority: number;
+  /** a time, in UTC */
+  readonly until?: string;
+  /** a time, in UTC */
+  readonly period_start: string;
+  /** a time, in UTC */
+  readonly resets_at: string;
+}
+
+/** The allowances of an account. */
+export interface Allowances {
+  readonly object: "list";
+  readonly data: readonly (Allowance)[];
+}
+
+/** A refund of one request, at most its charge, which is the default. */
+export interface NewRefund {
+  /** a decimal string of USD, more than 0 and at most 9007199.254740991, with at most 9 decimals, such as "25.00" */
+  readonly amount?: string;
+  /** a string of 1 to 500 characters */
+  readonly reason: string;
+}
+
+/** A refund of one request. duplicate: true means that an earlier request made it. */
+export interface Refund {
+  readonly request_id: string;
+  /** USD, as a decimal string */
+  readonly amount: string;
+  readonly account: string;
+  /** the balance after the change, in USD as a decimal string */
+  readonly available: string;
+  readonly duplicate: boolean;
+  /** whether it is on disk, or on the configured number of replicas: send the request again while it is false */
+  readonly durable?: boolean;
+}
+
+/** An allowance that has ended, or will with its period. */
+export interface AllowanceEnd {
+  readonly id: string;
+  readonly account: string;
+  /** the balance after the change, in USD as a decimal string */
+  readonly available: string;
+  readonly duplicate: boolean;
+  /** whether it is on disk, or on the configured number of replicas: send the request again while it is false */
+  readonly durable?: boolean;
+}
+
+/** A model of a provider that this process has sent requests to. */
+export interface Target {
+  readonly provider: string;
+  readonly model: string;
+  readonly state: "healthy" | "ejected" | "probing";
+  readonly failures_in_a_row: number;
+  /** when an ejected target is tried again */
+  readonly retry_at?: string;
+  /** recent time to first byte */
+  readonly first_byte_ms?: number;
+  /** requests that are running there now */
+  readonly running: number;
+}
+
+/** Health of the targets that this process has sent requests to. */
+export interface Targets {
+  readonly object: "list";
+  readonly data: readonly (Target)[];
+}
+
+/** A running completion; model and streaming are missing until its body has arrived. */
+export interface RunningRequest {
+  readonly id: string;
+  readonly account: string;
+  readonly key: string;
+  readonly model?: string;
+  readonly provider?: string;
+  /** a time, in UTC */
+  readonly started_at: string;
+  readonly streaming?: boolean;
+}
+
+/** The running completions of this process, oldest first. */
+export interface RunningRequests {
+  readonly object: "list";
+  readonly data: readonly (RunningRequest)[];
+}
+
+/** Sums over the requests that ended on a day, in UTC; with the members that they are grouped by. */
+export interface UsageRow {
+  /** a day such as "2027-01-31", in UTC */
+  readonly day?: string;
+  readonly account?: string;
+  readonly key?: string;
+  readonly model?: string;
+  readonly requests: number;
+  readonly errors: number;
+  /** requests whose client disconnected before the end */
+  readonly aborted: number;
+  readonly prompt_tokens: number;
+  readonly cached_tokens: number;
+  readonly completion_tokens: number;
+  readonly reasoning_tokens: number;
+  /** what accounts paid, in USD */
+  readonly charged: string;
+  /** what providers bill, in USD, where known */
+  readonly cost: string;
+}
+
+/** Usage by day, account, key or model. */
+export interface UsageRows {
+  readonly object: "list";
+  readonly data: readonly (UsageRow)[];
+}
+
+/** A function for each operation of the admin API. */
+export interface AdminClient {
+  /** List accounts with their balances. `GET /accounts` */
+  listAccounts(input?: { readonly limit?: number; readonly cursor?: string }, options?: CallOptions): Promise<AccountPage>;
+  /** Get the balance and the policy of an account. `GET /accounts/{account}` */
+  getAccount(input: { readonly account: string }, options?: CallOptions): Promise<AccountDetails>;
+  /** Freeze or unfreeze an account, change its policy, or set how much it may owe. `PATCH /accounts/{account}` */
+  updateAccount(input: { readonly account: string } & AccountChange, options?: ChangeOptions): Promise<AccountDetails>;
+  /** Delete an account: its keys, names, usage and journal. Its sums stay, under an id that says nothing of it. `DELETE /accounts/{account}` */
+  deleteAccount(input: { readonly account: string }, options?: ChangeOptions): Promise<DeletedAccount>;
+  /** Add credits to an account. `POST /accounts/{account}/grants` */
+  createGrant(input: { readonly account: string } & NewGrant, options?: ChangeOptions): Promise<CreditsChange>;
+  /** Correct a balance, up or down. `POST /accounts/{account}/adjustments` */
+  createAdjustment(input: { readonly account: string } & NewAdjustment, options?: ChangeOptions): Promise<CreditsChange>;
+  /** List the journal of an account. `GET /accounts/{account}/journal` */
+  listJournal(input: { readonly account: string; readonly after?: number; readonly limit?: number }, options?: CallOptions): Promise<Journal>;
+  /** Get the statement of a month. `GET /accounts/{account}/statements/{month}` */
+  getStatement(input: { readonly account: string; readonly month: string }, options?: CallOptions): Promise<Statement>;
+  /** Get the statement of a month, as CSV. `GET /accounts/{account}/statements/{month}` */
+  getStatementCsv(input: { readonly account: string; readonly month: string }, options?: CallOptions): Promise<string>;
+  /** List the allowances of an account. `GET /accounts/{account}/allowances` */
+  listAllowances(input: { readonly account: string }, options?: CallOptions): Promise<Allowances>;
+  /** Create an allowance, or change it. `POST /accounts/{account}/allowances/{allowance}` */
+  setAllowance(input: { readonly account: string; readonly allowance: string } & NewAllowance, options?: ChangeOptions): Promise<Allowance>;
+  /** End an allowance at the end of its period, or now. `DELETE /accounts/{account}/allowances/{allowance}` */
+  endAllowance(input: { readonly account: string; readonly allowance: string; readonly at?: "period_end" | "now" }, options?: ChangeOptions): Promise<AllowanceEnd>;
+  /** Refund a request. `POST /accounts/{account}/requests/{request}/refund` */
+  refundRequest(input: { readonly account: string; readonly request: string } & NewRefund, options?: ChangeOptions): Promise<Refund>;
+  /** List the API keys of an account. `GET /accounts/{account}/keys` */
+  listKeys(input: { readonly account: string }, options?: CallOptions): Promise<ApiKeys>;
+  /** Create an API key, and show it once. `POST /accounts/{account}/keys` */
+  createKey(input: { readonly account: string } & NewApiKey, options?: ChangeOptions): Promise<CreatedApiKey>;
+  /** Get the policy and counters of an API key. `GET /accounts/{account}/keys/{id}` */
+  getKey(input: { readonly account: string; readonly id: string }, options?: CallOptions): Promise<ApiKeyDetails>;
+  /** Change the policy of an API key. `PATCH /accounts/{account}/keys/{id}` */
+  updateKey(input: { readonly account: string; readonly id: string } & ApiKeyChange, options?: ChangeOptions): Promise<ApiKey>;
+  /** Revoke an API key permanently. `DELETE /accounts/{account}/keys/{id}` */
+  revokeKey(input: { readonly account: string; readonly id: string }, options?: ChangeOptions): Promise<ApiKey>;
+  /** Reject an API key until it is resumed. `POST /accounts/{account}/keys/{id}/pause` */
+  pauseKey(input: { readonly account: string; readonly id: string }, options?: ChangeOptions): Promise<ApiKey>;
+  /** Accept a paused API key again. `POST /accounts/{account}/keys/{id}/resume` */
+  resumeKey(input: { readonly account: string; readonly id: string }, options?: ChangeOptions): Promise<ApiKey>;
+  /** Find the API keys that have a secret or an id. `POST /keys/find` */
+  findKey(input: KeySearch, options?: ChangeOptions): Promise<ApiKeys>;
+  /** Revoke the only API key that has a secret or an id. `POST /keys/revoke` */
+  revokeFoundKey(input: KeySearch, options?: ChangeOptions): Promise<ApiKey>;
+  /** Replace the secret of an API key, and show it once. `POST /accounts/{account}/keys/{id}/rotate` */
+  rotateKey(input: { readonly account: string; readonly id: string } & Rotation, options?: ChangeOptions): Promise<CreatedApiKey>;
+  /** Query usage and charges. `GET /usage` */
+  queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model')[] }, options?: CallOptions): Promise<UsageRows>;
+  /** List the health of the targets. `GET /health` */
+  listTargets(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Targets>;
+  /** List running completions. `GET /requests` */
+  listRequests(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<RunningRequests>;
+  /** This document. `GET /openapi.json` */
+  getDescription(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
+  /** The usage page, for browsers. Without valid credentials its status is 401, and the page asks for a token. `GET /` */
+  getPage(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<string>;
+}

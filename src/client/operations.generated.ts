@@ -1,0 +1,33 @@
+// Made by scripts/admin-client-source.ts of src/admin/: `npm test -- test/unit/admin-client -u` makes it again.
+
+/** By the name of its function. */
+export const OPERATIONS = {
+  listAccounts: {"method":"GET","path":"/accounts","hasBody":false,"answer":"json"},
+  getAccount: {"method":"GET","path":"/accounts/{account}","hasBody":false,"answer":"json"},
+  updateAccount: {"method":"PATCH","path":"/accounts/{account}","hasBody":true,"answer":"json"},
+  deleteAccount: {"method":"DELETE","path":"/accounts/{account}","hasBody":false,"answer":"json"},
+  createGrant: {"method":"POST","path":"/accounts/{account}/grants","hasBody":true,"answer":"json"},
+  createAdjustment: {"method":"POST","path":"/accounts/{account}/adjustments","hasBody":true,"answer":"json"},
+  listJournal: {"method":"GET","path":"/accounts/{account}/journal","hasBody":false,"answer":"json"},
+  getStatement: {"method":"GET","path":"/accounts/{account}/statements/{month}","hasBody":false,"answer":"json"},
+  getStatementCsv: {"method":"GET","path":"/accounts/{account}/statements/{month}","hasBody":false,"query":{"format":"csv"},"answer":"text"},
+  listAllowances: {"method":"GET","path":"/accounts/{account}/allowances","hasBody":false,"answer":"json"},
+  setAllowance: {"method":"POST","path":"/accounts/{account}/allowances/{allowance}","hasBody":true,"answer":"json"},
+  endAllowance: {"method":"DELETE","path":"/accounts/{account}/allowances/{allowance}","hasBody":false,"answer":"json"},
+  refundRequest: {"method":"POST","path":"/accounts/{account}/requests/{request}/refund","hasBody":true,"answer":"json"},
+  listKeys: {"method":"GET","path":"/accounts/{account}/keys","hasBody":false,"answer":"json"},
+  createKey: {"method":"POST","path":"/accounts/{account}/keys","hasBody":true,"answer":"json"},
+  getKey: {"method":"GET","path":"/accounts/{account}/keys/{id}","hasBody":false,"answer":"json"},
+  updateKey: {"method":"PATCH","path":"/accounts/{account}/keys/{id}","hasBody":true,"answer":"json"},
+  revokeKey: {"method":"DELETE","path":"/accounts/{account}/keys/{id}","hasBody":false,"answer":"json"},
+  pauseKey: {"method":"POST","path":"/accounts/{account}/keys/{id}/pause","hasBody":true,"answer":"json"},
+  resumeKey: {"method":"POST","path":"/accounts/{account}/keys/{id}/resume","hasBody":true,"answer":"json"},
+  findKey: {"method":"POST","path":"/keys/find","hasBody":true,"answer":"json"},
+  revokeFoundKey: {"method":"POST","path":"/keys/revoke","hasBody":true,"answer":"json"},
+  rotateKey: {"method":"POST","path":"/accounts/{account}/keys/{id}/rotate","hasBody":true,"answer":"json"},
+  queryUsage: {"method":"GET","path":"/usage","hasBody":false,"answer":"json"},
+  listTargets: {"method":"GET","path":"/health","hasBody":false,"answer":"json"},
+  listRequests: {"method":"GET","path":"/requests","hasBody":false,"answer":"json"},
+  getDescription: {"method":"GET","path":"/openapi.json","hasBody":false,"answer":"json"},
+  getPage: {"method":"GET","path":"/","hasBody":false,"answer":"text"},
+} as const;
