@@ -25,6 +25,8 @@ export const OPERATIONS = {
   findKey: {"method":"POST","path":"/keys/find","hasBody":true,"answer":"json"},
   revokeFoundKey: {"method":"POST","path":"/keys/revoke","hasBody":true,"answer":"json"},
   rotateKey: {"method":"POST","path":"/accounts/{account}/keys/{id}/rotate","hasBody":true,"answer":"json"},
+  createSession: {"method":"POST","path":"/accounts/{account}/sessions","hasBody":true,"answer":"json"},
+  revokeSession: {"method":"POST","path":"/sessions/revoke","hasBody":true,"answer":"json"},
   queryUsage: {"method":"GET","path":"/usage","hasBody":false,"answer":"json"},
   listTargets: {"method":"GET","path":"/health","hasBody":false,"answer":"json"},
   listRequests: {"method":"GET","path":"/requests","hasBody":false,"answer":"json"},
