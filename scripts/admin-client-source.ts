@@ -174,8 +174,8 @@ function typeOf(schema: Schema, indent = ''): string {
       return 'number';
     case 'string': {
       // A comma-separated list in a query, of `listInQuery`.
-      const [, names] = /^\^\(\?:([a-z_|]+)\)\(\?:,/.exec(schema.pattern ?? '') ?? [];
-      return names === undefined ? 'string' : `readonly ('${names.replaceAll('|', "' | '")}')[]`;
+      const [, names] = /^\^\(\?:([^)]+)\)\(\?:,/.exec(schema.pattern ?? '') ?? [];
+      return names === undefined ? 'string' : `readonly (${names.split('|').map(listedType).join(' | ')})[]`;
     }
     case 'boolean':
     case 'null':
@@ -183,6 +183,12 @@ function typeOf(schema: Schema, indent = ''): string {
     default:
       throw new TypeError(`The client has no type for ${JSON.stringify(schema)}`);
   }
+}
+
+/** A word of a list, or what begins with one: `tag:` and a class of characters. */
+function listedType(pattern: string): string {
+  const [prefix = ''] = pattern.split('[', 1);
+  return prefix === pattern ? `'${pattern}'` : `\`${prefix}\${string}\``;
 }
 
 /** A component by its name; one that its file gave none is written out. */

@@ -712,7 +712,7 @@ export interface AdminClient {
   /** Revoke a session permanently. `POST /sessions/revoke` */
   revokeSession(input: SessionToRevoke, options?: ChangeOptions): Promise<RevokedSession>;
   /** Query usage and charges. `GET /usage` */
-  queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: string }, options?: CallOptions): Promise<UsageRows>;
+  queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model' | 'user' | `tag:${string}`)[] }, options?: CallOptions): Promise<UsageRows>;
   /** List the health of the targets. `GET /health` */
   listTargets(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Targets>;
   /** List running completions. `GET /requests` */
