@@ -263,6 +263,41 @@ export interface AccountLimits {
   readonly tokens_left?: number;
 }
 
+/** What counts for an end user. key: whose end_users limits it, if not the account’s. shared: it has no counters of its own, these are of all who share. */
+export interface EndUserCounters {
+  readonly end_user: string;
+  /** 1 to 64 characters A-Z a-z 0-9 _ - */
+  readonly key?: string;
+  /** true or false */
+  readonly shared: boolean;
+  /** USD, as a decimal string */
+  readonly spent: string;
+  /** USD, as a decimal string */
+  readonly held: string;
+  /** requests that run */
+  readonly running: number;
+  /** of several budgets, of the one that has the least left */
+  readonly budget_left?: string;
+  /** a time, in UTC */
+  readonly budget_resets_at?: string;
+  /** each budget, if there are several */
+  readonly budgets?: readonly ({
+    /** USD, as a decimal string */
+    readonly amount: string;
+    readonly per: "hour" | "day" | "week" | "month" | "lifetime";
+    /** USD, as a decimal string */
+    readonly spent: string;
+    /** USD, as a decimal string */
+    readonly left: string;
+    /** a time, in UTC */
+    readonly resets_at?: string;
+  })[];
+  /** that fit now */
+  readonly requests_left?: number;
+  /** that fit now */
+  readonly tokens_left?: number;
+}
+
 /** A secret, sk-ccr-…, or the id of a key. */
 export interface KeySearch {
   /** a string of 1 to 200 characters */
@@ -669,6 +704,8 @@ export interface AdminClient {
   updateAccount(input: { readonly account: string } & AccountChange, options?: ChangeOptions): Promise<AccountDetails>;
   /** Delete an account: its keys, names, usage and journal. Its sums stay, under an id that says nothing of it. `DELETE /accounts/{account}` */
   deleteAccount(input: { readonly account: string }, options?: ChangeOptions): Promise<DeletedAccount>;
+  /** Get what counts for an end user of an account, or of one of its keys. `GET /accounts/{account}/end-users/{end_user}` */
+  getEndUser(input: { readonly account: string; readonly end_user: string; readonly key?: string }, options?: CallOptions): Promise<EndUserCounters>;
   /** Add credits to an account. `POST /accounts/{account}/grants` */
   createGrant(input: { readonly account: string } & NewGrant, options?: ChangeOptions): Promise<CreditsChange>;
   /** Correct a balance, up or down. `POST /accounts/{account}/adjustments` */
