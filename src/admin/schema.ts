@@ -92,8 +92,11 @@ export function oneOf<const Value extends string>(values: readonly Value[]): Sch
   return described(wanted, v.picklist(values, wanted));
 }
 
-/** A comma-separated list in a query, e.g. `day,model`. */
-/** @param further - values that are accepted besides, and a pattern of them */
+/**
+ * A comma-separated list in a query, e.g. `day,model`.
+ *
+ * @param further - values that are accepted besides, and a pattern of them: a prefix and a class of characters
+ */
 export function listInQuery<const Value extends string>(
   values: readonly Value[],
   further?: {

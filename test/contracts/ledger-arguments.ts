@@ -90,6 +90,7 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['usage.cost', () => settle(1, 1n, usage({ cost: 1 as never }))],
       ['idempotencyKey.key', () => settle(1, 1n, { idempotencyKey: { key: 'secret', body: hash } })],
       ['idempotencyKey.body', () => settle(1, 1n, { idempotencyKey: { key: hash, body: '' } })],
+      ['dimensions', () => settle(1, 1n, { dimensions: 'ann' as never })],
       ['dimensions', () => settle(1, 1n, { dimensions: { team: 'a' } })],
       ['dimensions', () => settle(1, 1n, { dimensions: { 'tag:a b': 'a' } })],
       ['dimensions', () => settle(1, 1n, { dimensions: { user: 'u', ...tags(5) } })],

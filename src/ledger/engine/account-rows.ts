@@ -76,7 +76,7 @@ export interface AccountRows {
 /** Usage rows by day, dimension and value. */
 export interface DimensionRows {
   has(day: string, dimension: string, value: string): boolean;
-  /** How many values have a row, the shared row aside. */
+  /** How many values have a row. Once they are as many as they may be, also the shared row counts. */
   values(day: string, dimension: string): number;
   /** Adds to the row of its day, dimension and value. */
   count(usage: DimensionRow): void;

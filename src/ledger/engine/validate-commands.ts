@@ -275,9 +275,12 @@ function checkEndUser({ endUser }: Pick<Admit, 'endUser'>): void {
 
 export function checkDimensions({ dimensions }: Pick<Settle, 'dimensions'>): void {
   if (dimensions === undefined) return;
+  if (typeof dimensions !== 'object' || dimensions === null) {
+    throw commandError('dimensions', 'an object of texts', dimensions);
+  }
   const given = Object.entries(dimensions);
   if (given.length > 1 + MAX_TAGS) {
-    throw commandError('dimensions', `at most ${1 + MAX_TAGS}`, given.length);
+    throw commandError('dimensions', `the values of at most ${1 + MAX_TAGS} dimensions`, given.length);
   }
   for (const [name, value] of given) {
     checkDimension('dimensions', name);
