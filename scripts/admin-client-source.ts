@@ -172,17 +172,25 @@ function typeOf(schema: Schema, indent = ''): string {
     case 'integer':
     case 'number':
       return 'number';
-    case 'string': {
-      // A comma-separated list in a query, of `listInQuery`.
-      const [, names] = /^\^\(\?:([a-z_|]+)\)\(\?:,/.exec(schema.pattern ?? '') ?? [];
-      return names === undefined ? 'string' : `readonly ('${names.replaceAll('|', "' | '")}')[]`;
-    }
+    case 'string':
+      return listType(schema.pattern ?? '') ?? 'string';
     case 'boolean':
     case 'null':
       return schema.type;
     default:
       throw new TypeError(`The client has no type for ${JSON.stringify(schema)}`);
   }
+}
+
+/** The type of a comma-separated list in a query (`listInQuery`); undefined for a pattern of anything else. */
+function listType(pattern: string): string | undefined {
+  const [, member] = /^\^\(\?:(.+)\)\(\?:,\(\?:\1\)\)\*\$$/.exec(pattern) ?? [];
+  if (member === undefined) return undefined;
+  const names = member.split('|').map((name) => {
+    const [, prefix] = /^([a-z]+:)\[/.exec(name) ?? [];
+    return prefix === undefined ? `'${name}'` : `\`${prefix}\${string}\``;
+  });
+  return `readonly (${names.join(' | ')})[]`;
 }
 
 /** A component by its name; one that its file gave none is written out. */

@@ -14,6 +14,7 @@ export type {
   AccountPolicy,
   AccountPolicyChanges,
   Accounts,
+  EndUserCounters,
 } from './keys/account-policies.ts';
 export type {
   EndUserPolicy,
@@ -92,7 +93,7 @@ export {
   StatementCompactedError,
   statementCsv,
 } from './ledger/operations/statement.ts';
-export type { BalanceBelow, LedgerEvent } from './ledger/contract/events.ts';
+export type { BalanceBelow, BudgetAt, LedgerEvent } from './ledger/contract/events.ts';
 export type { CreditsEntry } from './ledger/operations/journal-entries.ts';
 export type * from './ledger/contract/account-changes.ts';
 export type * from './ledger/contract/allowances.ts';

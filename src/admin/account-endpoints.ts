@@ -3,10 +3,27 @@ import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { accountNotFound, ConflictError } from './errors.ts';
-import { accountId, at, component, flag, integerInQuery, limit, object, usd } from './schema.ts';
+import { accountNotFound, ConflictError, endUsersNotLimited } from './errors.ts';
+import {
+  accountId,
+  at,
+  component,
+  endUserId,
+  flag,
+  integerInQuery,
+  keyId,
+  limit,
+  object,
+  usd,
+} from './schema.ts';
 import { inJson } from './in-json.ts';
-import { accountLimits, accountPolicy, accountPolicyChange, policyOfBody } from './key-schemas.ts';
+import {
+  accountLimits,
+  accountPolicy,
+  accountPolicyChange,
+  endUserCounters,
+  policyOfBody,
+} from './key-schemas.ts';
 import type { AdministeredRouter } from './options.ts';
 
 const CHANGE_WANTED = 'an object of frozen, policy or credit_limit, or several of them';
@@ -98,6 +115,22 @@ export const accountEndpoints: readonly Endpoint[] = [
     answer: accountDetails,
     errorStatuses: [404],
     run: async ({ params: { account: id } }, router) => ({ answer: await getAccountAnswer(router, id) }),
+  }),
+  endpoint({
+    operation: 'getEndUser',
+    method: 'GET',
+    path: '/accounts/{account}/end-users/{end_user}',
+    summary: 'Get what counts for an end user of an account, or of one of its keys',
+    params: object({ account: accountId, end_user: endUserId }),
+    query: object({ key: v.exactOptional(keyId) }),
+    body: nothing,
+    answer: endUserCounters,
+    errorStatuses: [404],
+    async run({ params: { account: id, end_user: endUser }, query }, { accounts }) {
+      const found = await accounts.endUser(id, endUser, query);
+      if (found) return { answer: inJson(found) };
+      throw (await accounts.get(id)) ? endUsersNotLimited(id) : accountNotFound(id);
+    },
   }),
   endpoint({
     operation: 'updateAccount',

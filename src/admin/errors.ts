@@ -49,6 +49,7 @@ export class NotFoundError extends RouterError {
     | 'unknown_endpoint'
     | 'account_not_found'
     | 'key_not_found'
+    | 'end_users_not_limited'
     | 'allowance_not_found'
     | 'request_not_found'
     | 'session_not_found';
@@ -69,6 +70,13 @@ export function accountNotFound(account: string): NotFoundError {
 
 export function keyNotFound(account: string, key: string): NotFoundError {
   return new NotFoundError('key_not_found', `Account ${account} has no key ${key}.`);
+}
+
+export function endUsersNotLimited(account: string): NotFoundError {
+  return new NotFoundError(
+    'end_users_not_limited',
+    `Account ${account} has no limits of end users: set end_users in its policy, or in that of a key.`,
+  );
 }
 
 /** The message doesn't show what was sent: it may be a secret. */

@@ -24,6 +24,7 @@ import {
   at,
   component,
   described,
+  flag,
   integer,
   keyId,
   limit,
@@ -270,6 +271,12 @@ export const accountLimits: Schema<object> = component(
   'AccountLimits',
   'What counts against the policy of an account, since it has had one.',
   v.object(limitCounters),
+);
+
+export const endUserCounters: Schema<object> = component(
+  'EndUserCounters',
+  'What counts for an end user. key: whose end_users limits it, if not the account’s. shared: it has no counters of its own, these are of all who share.',
+  v.object({ end_user: v.string(), key: v.exactOptional(keyId), shared: flag(), ...limitCounters }),
 );
 
 export const noTerms: Schema<object> = component('NoTerms', 'An empty object, or no body.', object({}));

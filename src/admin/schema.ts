@@ -2,6 +2,7 @@ import * as v from 'valibot';
 
 import { parseUsd } from '../ledger/contract/money.ts';
 import { ACCOUNT, ACCOUNT_WANTED, isAccount } from '../ledger/contract/account-ids.ts';
+import { MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
 
 /**
  * Schemas for the inputs and responses of the admin API.
@@ -91,8 +92,11 @@ export function oneOf<const Value extends string>(values: readonly Value[]): Sch
   return described(wanted, v.picklist(values, wanted));
 }
 
-/** A comma-separated list in a query, e.g. `day,model`. */
-/** @param further - values that are accepted besides, and a pattern of them */
+/**
+ * A comma-separated list in a query, e.g. `day,model`.
+ *
+ * @param further - values that are accepted besides, and a pattern of them: a prefix and a class of characters
+ */
 export function listInQuery<const Value extends string>(
   values: readonly Value[],
   further?: {
@@ -124,6 +128,7 @@ export const accountId: Schema<string> = described(
   ),
 );
 export const keyId: Schema<string> = matching('1 to 64 characters A-Z a-z 0-9 _ -', /^[A-Za-z0-9_-]{1,64}$/);
+export const endUserId: Schema<string> = textOf(1, MAX_END_USER_LENGTH);
 export const allowanceId: Schema<string> = matching(
   '1 to 64 characters A-Z a-z 0-9 . _ -',
   /^[A-Za-z0-9._-]{1,64}$/,

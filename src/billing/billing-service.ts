@@ -211,6 +211,7 @@ export class BillingService implements HoldServices {
       model: outcome.target.modelId,
       usage,
       force: true,
+      ...this.keeper.watching,
       ...(endUser !== undefined && { endUser }),
       ...(dimensions && { dimensions }),
       ...(idempotencyKey && { idempotencyKey }),

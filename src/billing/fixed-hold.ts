@@ -224,6 +224,7 @@ export class FixedHolds {
         endUser,
         dimensions,
         force: true,
+        ...this.keeper.watching,
         ...(idempotencyKey && { idempotencyKey }),
       });
       if (result.code === 'voided') throw new HoldConflictError('already_voided', requestId);

@@ -5,6 +5,7 @@ import {
   type Admit,
   type AdmitResult,
   type LedgerStore,
+  type Settle,
   type SettleResult,
   StoreUnavailableError,
 } from '../ledger/contract/ledger-store.ts';
@@ -157,6 +158,11 @@ export class HoldKeeper {
       this.tell({ type: 'write_off', account, requestId, amount: formatUsd(writtenOff) });
     }
     this.#thresholds?.charged(account, requestId, result);
+  }
+
+  /** Members of a settle that ask for what `charged` reports. */
+  get watching(): Pick<Settle, 'watchesBudgets'> {
+    return this.#thresholds?.watchesBudgets ? { watchesBudgets: true } : {};
   }
 
   /** Once of each account: some values of a dimension share a row of usage. */

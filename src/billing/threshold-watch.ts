@@ -1,7 +1,8 @@
 import type { LedgerEvent } from '../ledger/contract/events.ts';
 import type { AdmitResult, SettleResult } from '../ledger/contract/ledger-store.ts';
 import { formatUsd } from '../ledger/contract/money.ts';
-import type { Thresholds } from '../options/resolve-thresholds.ts';
+import type { MovedBudget } from '../ledger/contract/key-records.ts';
+import { SHARE_PARTS, type Thresholds } from '../options/resolve-thresholds.ts';
 import type { TopUps } from './top-ups.ts';
 
 export interface ThresholdWatchOptions {
@@ -13,8 +14,8 @@ export interface ThresholdWatchOptions {
 /**
  * Finds the thresholds that a charge crosses.
  *
- * The store says what the account had before and after each charge, and no two charges have an amount in common: of all
- * processes, one finds each crossing.
+ * The store says what the account had before and after each charge, and what was spent of its budgets; no two charges have
+ * an amount in common: of all processes, one finds each crossing.
  */
 export class ThresholdWatch {
   readonly #options: ThresholdWatchOptions;
@@ -37,7 +38,25 @@ export class ThresholdWatch {
         available: formatUsd(available),
       });
     }
+    this.#chargedBudgets(account, requestId, result.budgets);
     topUps?.consider(account, unspent);
+  }
+
+  /** Whether a charge is to ask which budgets it moves. */
+  get watchesBudgets(): boolean {
+    return this.#options.thresholds.budgetAt.length > 0;
+  }
+
+  #chargedBudgets(account: string, requestId: string, budgets: readonly MovedBudget[] = []): void {
+    const { thresholds, tell } = this.#options;
+    for (const { amount, spent, spentBefore, ...budget } of budgets) {
+      for (const { text: share, parts } of thresholds.budgetAt) {
+        const reached = amount * parts;
+        if (spentBefore * SHARE_PARTS >= reached || spent * SHARE_PARTS < reached) continue;
+        const amounts = { amount: formatUsd(amount), spent: formatUsd(spent) };
+        tell({ type: 'budget_at', account, requestId, share, ...budget, ...amounts });
+      }
+    }
   }
 
   /** A request was refused because the balance does not cover it. */

@@ -2,7 +2,12 @@ import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-import { accountsCommand, getAccountCommand, updateAccountCommand } from './commands/accounts.ts';
+import {
+  accountsCommand,
+  getAccountCommand,
+  getEndUserCommand,
+  updateAccountCommand,
+} from './commands/accounts.ts';
 import { parseArguments, requireArguments } from './commands/arguments.ts';
 import { checkCommand } from './commands/check.ts';
 import {
@@ -59,6 +64,7 @@ const COMMANDS: readonly Command[] = [
   checkCommand,
   completionCommand(() => COMMANDS),
   getAccountCommand,
+  getEndUserCommand,
   updateAccountCommand,
   accountsCommand,
   deleteAccountCommand,

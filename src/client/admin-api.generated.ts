@@ -421,6 +421,7 @@ export interface JournalEntry {
     readonly web_searches?: number;
     readonly byok?: boolean;
   };
+  readonly dimensions?: Readonly<Record<string, string>>;
   readonly reason?: string;
 }
 
@@ -458,6 +459,14 @@ export interface Statement {
   readonly charges: readonly ({
     readonly model: string;
     readonly key: string;
+    readonly requests: number;
+    /** USD, as a decimal string */
+    readonly charged: string;
+    /** USD, as a decimal string */
+    readonly refunded: string;
+  })[];
+  readonly end_users: readonly ({
+    readonly user: string;
     readonly requests: number;
     /** USD, as a decimal string */
     readonly charged: string;
@@ -585,6 +594,40 @@ export interface RunningRequests {
   readonly data: readonly (RunningRequest)[];
 }
 
+/** What a session may do, and for how long. */
+export interface NewSession {
+  /** a string of 1 to 128 characters */
+  readonly user?: string;
+  /** 1 to 100 model IDs, in which * stands for any characters */
+  readonly models?: readonly (string)[];
+  /** a decimal string of USD, more than 0 and at most 9007199.254740991, with at most 9 decimals, such as "25.00" */
+  readonly max_spend: string;
+  /** an integer from 1 to 86400000 */
+  readonly ttl_ms: number;
+  /** 1 to 10 origins, such as ["https://chat.example.com"] */
+  readonly origins: readonly (string)[];
+}
+
+/** A session: the API key for the page, and its ID as a key of the account. */
+export interface CreatedSession {
+  readonly session: string;
+  readonly id: string;
+  /** a time, in UTC */
+  readonly expires_at: string;
+}
+
+/** A session, as the page has it. */
+export interface SessionToRevoke {
+  /** a string of 1 to 4096 characters */
+  readonly session: string;
+}
+
+/** A session that can not spend any more. */
+export interface RevokedSession {
+  readonly id: string;
+  readonly account: string;
+}
+
 /** Sums over the requests that ended on a day, in UTC; with the members that they are grouped by. */
 export interface UsageRow {
   /** a day such as "2027-01-31", in UTC */
@@ -592,6 +635,10 @@ export interface UsageRow {
   readonly account?: string;
   readonly key?: string;
   readonly model?: string;
+  /** empty for none; (other) for those beyond 1,000 on a day */
+  readonly user?: string;
+  /** the value of the tag, as user */
+  readonly tag?: string;
   readonly requests: number;
   readonly errors: number;
   /** requests whose client disconnected before the end */
@@ -606,7 +653,7 @@ export interface UsageRow {
   readonly cost: string;
 }
 
-/** Usage by day, account, key or model. */
+/** Usage by day, account, key or model, or by end user or tag. */
 export interface UsageRows {
   readonly object: "list";
   readonly data: readonly (UsageRow)[];
@@ -660,8 +707,12 @@ export interface AdminClient {
   revokeFoundKey(input: KeySearch, options?: ChangeOptions): Promise<ApiKey>;
   /** Replace the secret of an API key, and show it once. `POST /accounts/{account}/keys/{id}/rotate` */
   rotateKey(input: { readonly account: string; readonly id: string } & Rotation, options?: ChangeOptions): Promise<CreatedApiKey>;
+  /** Create a session for a web page. `POST /accounts/{account}/sessions` */
+  createSession(input: { readonly account: string } & NewSession, options?: ChangeOptions): Promise<CreatedSession>;
+  /** Revoke a session permanently. `POST /sessions/revoke` */
+  revokeSession(input: SessionToRevoke, options?: ChangeOptions): Promise<RevokedSession>;
   /** Query usage and charges. `GET /usage` */
-  queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model')[] }, options?: CallOptions): Promise<UsageRows>;
+  queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model' | 'user' | `tag:${string}`)[] }, options?: CallOptions): Promise<UsageRows>;
   /** List the health of the targets. `GET /health` */
   listTargets(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Targets>;
   /** List running completions. `GET /requests` */

@@ -1,8 +1,6 @@
 import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { DimensionSettings, TagSettings } from '../options/resolve-dimensions.ts';
 import type { ClientRoutingFields } from '../options/resolve-options.ts';
-import { type Dimensions, isTagValue, TAG_VALUE_WANTED } from '../ledger/contract/usage.ts';
-import { MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
 import type { PromptSize } from '../metering/estimate.ts';
 import { type JsonListener, JsonScanner } from '../json/scanner.ts';
 import { type JsonKind, type JsonToken, MAX_TEXT_LENGTH, tokenText } from '../json/token.ts';
@@ -10,6 +8,7 @@ import { KeyMatcher } from '../json/key-matcher.ts';
 import type { AskedFeature } from '../metering/server-tool-fees.ts';
 import { AskedFeatures, type ToolPosition } from './asked-features.ts';
 import { BILLED_FIELDS } from './billed-fields.ts';
+import { type DimensionFields, dimensionFields } from './dimension-fields.ts';
 import { duplicateField, invalidType, unsupportedField } from './field-errors.ts';
 import { inTurns } from './body-chunks.ts';
 import { invalidJson } from './invalid-json.ts';
@@ -21,7 +20,7 @@ import type { EditPoints, MemberSpan, Span, Splice } from './splice-request.ts';
 export { spliceRequest } from './splice-request.ts';
 
 /** The fields of a chat completion request that the router uses. */
-export interface ChatRequest {
+export interface ChatRequest extends DimensionFields {
   readonly model: string;
   readonly stream: boolean;
   /** The client's `stream_options.include_usage`; undefined if missing or null. */
@@ -34,10 +33,6 @@ export interface ChatRequest {
   readonly maxCompletionTokens: number | undefined;
   /** The client's `service_tier`; undefined if missing or null. */
   readonly serviceTier: string | undefined;
-  /** The client's `safety_identifier`, else its `user`, if they are read; undefined if missing, null or empty. */
-  readonly endUser?: string;
-  /** The client's `metadata`, of the tags that are read: by the names of their dimensions. */
-  readonly tags?: Dimensions;
   /** Requests cache writes that are kept for an hour. */
   readonly hourWrites: boolean;
   readonly size: PromptSize;
@@ -313,8 +308,7 @@ class RequestReader implements JsonListener<MemberPosition> {
         'a positive integer',
       ),
       serviceTier: this.#serviceTier(),
-      ...this.#endUser(),
-      ...this.#tagValues(),
+      ...dimensionFields(this.#tags, (name, wanted, path) => this.#optional(name, ['string'], wanted, path)),
       hourWrites: this.#prompt.hourWrites,
       size: this.#prompt.size,
       predictedBytes: this.#predictedBytes,
@@ -459,30 +453,6 @@ class RequestReader implements JsonListener<MemberPosition> {
     const value = this.#optional('service_tier', ['string'], 'a string');
     if (value && value.text === undefined) throw invalidType('service_tier', 'the name of a service tier');
     return value?.text;
-  }
-
-  #endUser(): { readonly endUser?: string } {
-    const values = ['safety_identifier', 'user'].map((name) => {
-      const value = this.#optional(name, ['string'], 'a string');
-      const isTooLong = value && (value.text === undefined || value.text.length > MAX_END_USER_LENGTH);
-      if (isTooLong)
-        throw invalidType(name, `a string of at most ${MAX_END_USER_LENGTH} characters, or null`);
-      return value?.text;
-    });
-    const endUser = values.find((text) => text !== undefined && text !== '');
-    return endUser === undefined ? {} : { endUser: endUser.toWellFormed() };
-  }
-
-  #tagValues(): { readonly tags?: Dimensions } {
-    const tags: Record<string, string> = {};
-    for (const { name, dimension } of this.#tags) {
-      const wanted = `a string of ${TAG_VALUE_WANTED}`;
-      const value = this.#optional(dimension, ['string'], wanted, `metadata.${name}`);
-      if (!value || value.text === '') continue;
-      if (!isTagValue(value.text)) throw invalidType(`metadata.${name}`, `${wanted} or null`);
-      tags[dimension] = value.text;
-    }
-    return this.#tags.length > 0 ? { tags } : {};
   }
 
   #member(name: string): MemberSpan | undefined {

@@ -21,10 +21,31 @@ export interface AccountDetails extends AccountInfo {
   readonly limits?: LimitCounters;
 }
 
+/** What counts for one end user. */
+export interface EndUserCounters extends LimitCounters {
+  readonly endUser: string;
+  /** The key whose `endUsers` limits it; undefined where those of the account do. */
+  readonly key?: string;
+  /** It has no counters of its own, as there are `endUsers.max` others: these are of all who share. */
+  readonly shared: boolean;
+}
+
 /** Accounts, for their operator. An account is created by its first grant or its first key. */
 export interface Accounts extends AccountBooks {
   /** The balance, policy and counters of an account; undefined when there is no such account. */
   get(account: string): Promise<AccountDetails | undefined>;
+  /**
+   * What counts for an end user: of the account, or with a key of it whose `endUsers` replaces that of the account. Without
+   * requests in the current windows, the counters are those of a new one.
+   *
+   * @returns undefined where neither limits end users, and when there is no such account
+   * @throws {TypeError} naming what is invalid
+   */
+  endUser(
+    account: string,
+    endUser: string,
+    options?: { readonly key?: string },
+  ): Promise<EndUserCounters | undefined>;
   /**
    * Changes the given fields of an account's policy, and removes those that are `null`; undefined if there is no such
    * account. A request must keep within the limits of its key and of its account: the tighter one refuses. What `authenticate`
@@ -62,6 +83,12 @@ export function createAccountPolicies(
   return {
     ...books,
     get,
+    async endUser(account, endUser, options = {}) {
+      const status = await store.endUserState(account, endUser, optionsObject(options).key);
+      if (!status) return undefined;
+      const { key, sharesEndUser: shared = false } = status;
+      return { endUser, ...(key !== undefined && { key }), shared, ...limitCounters(status) };
+    },
     async delete(account) {
       const deleted = await books.delete(account);
       cache.invalidate(account, ACCOUNT_POLICY);

@@ -1,7 +1,7 @@
-import type { BudgetPeriod, KeyStatus } from '../ledger/contract/key-records.ts';
+import type { BudgetPeriod, BudgetStatus, CountersStatus } from '../ledger/contract/key-records.ts';
 import { formatUsd } from '../ledger/contract/money.ts';
 
-/** The current counters of a key or an account; amounts are decimal strings in USD. */
+/** The current counters of a key, an account or an end user; amounts are decimal strings in USD. */
 export interface LimitCounters {
   /** Charged in the current period of the budget that has the least left; without a budget, in total. */
   readonly spent: string;
@@ -36,7 +36,7 @@ export function limitCounters({
   running,
   budgets,
   rates,
-}: Pick<KeyStatus, 'spent' | 'held' | 'running' | 'budgets' | 'rates'>): LimitCounters {
+}: Omit<CountersStatus, 'now'>): LimitCounters {
   const tightest = budgets.toSorted((a, b) => Number(a.left - b.left))[0];
   return {
     spent: formatUsd(tightest?.spent ?? spent),
@@ -50,13 +50,7 @@ export function limitCounters({
   };
 }
 
-function budgetCounters({
-  amount,
-  per,
-  spent,
-  left,
-  resetsAt,
-}: KeyStatus['budgets'][number]): BudgetCounters {
+function budgetCounters({ amount, per, spent, left, resetsAt }: BudgetStatus): BudgetCounters {
   return {
     amount: formatUsd(amount),
     per,

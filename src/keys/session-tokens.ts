@@ -1,6 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 import { AuthenticationError } from '../errors/key-errors.ts';
+import { SESSION_PREFIX } from '../ledger/contract/reserved-ids.ts';
 
 /** What a session says, signed. */
 export interface SessionClaims {
@@ -18,7 +19,6 @@ export interface SessionClaims {
   readonly origins: readonly string[];
 }
 
-export const SESSION_PREFIX = 'ses-';
 /** A header that no server refuses. */
 export const MAX_SESSION_LENGTH = 3000;
 const SIGNATURE_LENGTH = 43;

@@ -5,13 +5,14 @@ import { AuthenticationError, OriginNotAllowedError } from '../errors/key-errors
 import { type CreateKey, MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
 import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import { parseUsd } from '../ledger/contract/money.ts';
+import { SESSION_PREFIX } from '../ledger/contract/reserved-ids.ts';
 import { checkAccount, isEndUser } from '../ledger/engine/validate-commands.ts';
 import { ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
 import { optionError } from '../options/resolve-options.ts';
 import type { SessionOptions } from '../options/session-options.ts';
 import { optionsObject } from '../platform/options-object.ts';
 import type { Caller } from './caller.ts';
-import { MAX_SESSION_LENGTH, SESSION_PREFIX, type SessionClaims, SessionTokens } from './session-tokens.ts';
+import { MAX_SESSION_LENGTH, type SessionClaims, SessionTokens } from './session-tokens.ts';
 
 /** Short-lived keys that a page may hold. */
 export interface Sessions {

@@ -54,7 +54,7 @@ export function createHookRunner(given: Hooks | readonly Hooks[] = []): HookRunn
     },
     emit: (event) => {
       emit?.(event);
-      if (event.type === 'balance_below') onThreshold?.(event);
+      if (event.type === 'balance_below' || event.type === 'budget_at') onThreshold?.(event);
     },
     onHealthChange: (change) => onHealthChange?.(change),
     onRouter: (router) => onRouter?.(router),

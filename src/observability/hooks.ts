@@ -1,4 +1,4 @@
-import type { BalanceBelow, LedgerEvent } from '../ledger/contract/events.ts';
+import type { BalanceBelow, BudgetAt, LedgerEvent } from '../ledger/contract/events.ts';
 import type { Dimensions, Ending } from '../ledger/contract/ledger-store.ts';
 import type { Usage } from '../metering/usage-dialects.ts';
 
@@ -29,7 +29,7 @@ export interface Hooks {
   /** A ledger event for the operator. */
   readonly onLedgerEvent?: (event: LedgerEvent) => unknown;
   /** A charge crossed one of `thresholds`; `onLedgerEvent` gets the same. */
-  readonly onThreshold?: (crossed: BalanceBelow) => unknown;
+  readonly onThreshold?: (crossed: BalanceBelow | BudgetAt) => unknown;
   /** A target was ejected after failures, or recovered. */
   readonly onHealthChange?: (change: HealthChange) => unknown;
   /** Called once, when the router is created, with functions for gauges to read at any time. */

@@ -7,10 +7,22 @@ import type { ThresholdOptions, TopUpOptions } from './threshold-options.ts';
 export interface Thresholds {
   /** The largest first. */
   readonly balanceBelow: readonly NanoDollars[];
+  /** The smallest first. */
+  readonly budgetAt: readonly Share[];
   readonly topUp: (Required<Omit<TopUpOptions, 'below'>> & { readonly below: NanoDollars }) | undefined;
 }
 
-const MEMBERS: Record<keyof ThresholdOptions, true> = { balanceBelow: true, topUp: true };
+/** A part of a whole. */
+export interface Share {
+  /** Without needless zeros: `0.8`. */
+  readonly text: string;
+  /** Of SHARE_PARTS. */
+  readonly parts: bigint;
+}
+
+export const SHARE_PARTS = 10_000n;
+
+const MEMBERS: Record<keyof ThresholdOptions, true> = { balanceBelow: true, budgetAt: true, topUp: true };
 const TOP_UP_MEMBERS: Record<keyof TopUpOptions, true> = { below: true, run: true, retryMs: true };
 const DEFAULT_RETRY_MS = 600_000;
 const MAX_THRESHOLDS = 16;
@@ -18,13 +30,20 @@ const MAX_THRESHOLDS = 16;
 /** @throws {TypeError} naming the invalid option */
 export function resolveThresholds(options: ThresholdOptions = {}): Thresholds {
   assertObject(options, 'thresholds', MEMBERS);
-  const { balanceBelow = [], topUp } = options;
+  const { balanceBelow = [], budgetAt = [], topUp } = options;
   if (!Array.isArray(balanceBelow) || balanceBelow.length > MAX_THRESHOLDS) {
     throw optionError('thresholds.balanceBelow', `a list of at most ${MAX_THRESHOLDS} amounts`, balanceBelow);
   }
+  if (!Array.isArray(budgetAt) || budgetAt.length > MAX_THRESHOLDS) {
+    throw optionError('thresholds.budgetAt', `a list of at most ${MAX_THRESHOLDS} shares`, budgetAt);
+  }
+  const shares = budgetAt.map((each, n) => parseShare(each, `thresholds.budgetAt[${n}]`));
   const amounts = balanceBelow.map((each, n) => parseThreshold(each, `thresholds.balanceBelow[${n}]`));
   return {
     balanceBelow: [...new Set(amounts)].sort((one, other) => (one > other ? -1 : 1)),
+    budgetAt: [...new Map(shares.map((share) => [share.text, share])).values()].sort((one, other) =>
+      one.parts > other.parts ? 1 : -1,
+    ),
     topUp: topUp === undefined ? undefined : resolveTopUp(topUp),
   };
 }
@@ -38,6 +57,13 @@ function resolveTopUp(topUp: TopUpOptions): Thresholds['topUp'] {
     run,
     retryMs: milliseconds(retryMs, 'thresholds.topUp.retryMs'),
   };
+}
+
+function parseShare(text: unknown, option: string): Share {
+  const isShare = typeof text === 'string' && /^(0\.\d{1,4}|1(\.0{1,4})?)$/.test(text);
+  const parts = isShare ? BigInt(text.replace('.', '').padEnd(5, '0')) : 0n;
+  if (!isShare || parts === 0n) throw optionError(option, 'more than "0", and "1" at most, as "0.8"', text);
+  return { text: String(Number(text)), parts };
 }
 
 function parseThreshold(text: string, option: string): NanoDollars {

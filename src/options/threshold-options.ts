@@ -8,6 +8,14 @@ export interface ThresholdOptions {
    * @default none
    */
   readonly balanceBelow?: readonly string[];
+  /**
+   * Shares of a budget, `['0.8', '1']`, with at most four decimal places: `onThreshold` and the ledger event `budget_at`
+   * report a charge that takes what was spent of a budget to that share of it or beyond. That holds for each budget of keys,
+   * accounts and end users. Once per crossing and period, by one of all processes.
+   *
+   * @default none
+   */
+  readonly budgetAt?: readonly string[];
   /** Tops accounts up by itself. @default none */
   readonly topUp?: TopUpOptions;
 }

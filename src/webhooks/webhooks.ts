@@ -46,6 +46,7 @@ const EVENTS: Record<WebhookEvent, true> = {
   overrun: true,
   write_off: true,
   balance_below: true,
+  budget_at: true,
   end_users_full: true,
   dimension_full: true,
   frozen: true,

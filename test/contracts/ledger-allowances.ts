@@ -278,6 +278,13 @@ export function describeAllowances(ledger: LedgerFixture): void {
       expect(await lots()).toEqual([]);
     });
 
+    it('is prorated down only by what is not held, to the last nano-dollar', async () => {
+      await admit(1, 119n);
+      expect(await allow({ amount: 1n, change: 'prorate' })).toMatchObject({ available: 0n });
+      expect(await lots()).toEqual(['pro:2026-03-01T00:00:00Z 19']);
+      expect(await state()).toMatchObject({ granted: 119n, held: 119n });
+    });
+
     it('is prorated up though its lot is used up', async () => {
       await admit(1, 20n);
       await settle(1, 20n);

@@ -107,7 +107,10 @@ const LIMITS: Record<string, KeyLimits> = {
   monthly: { budgets: [{ amount: 25n, per: 'month' }], concurrentRequests: 1 },
   lifetime: { budgets: [{ amount: 60n, per: 'lifetime' }], tokensPerMinute: 7 },
   free: {},
+  'ses-1': { budgets: [{ amount: 20n, per: 'lifetime' }] },
 };
+/** By the keys that have one: those of sessions alone are removed after it. */
+const EXPIRIES: Record<string, number> = { 'ses-1': Date.UTC(2026, 9, 1, 1) };
 const KEYS = [...Object.keys(LIMITS), 'unrecorded'];
 /** Limits of end users, by the key or account whose policy names them; at most two have counters of their own. */
 const END_USERS: Record<string, EndUserLimits> = {
@@ -117,7 +120,7 @@ const END_USERS: Record<string, EndUserLimits> = {
 
 /** Executed before the random commands, so that most of them find money and keys. */
 const OPENING: readonly Command[] = [
-  ...['hourly', 'daily', 'weekly', 'lifetime', 'free'].map((key): Command => ({
+  ...['hourly', 'daily', 'weekly', 'lifetime', 'free', 'ses-1'].map((key): Command => ({
     op: 'createKey',
     account: 'acme',
     key,
@@ -194,6 +197,7 @@ type Command =
       idempotencyKey: IdempotencyKey | undefined;
       wasAdmitted: boolean;
       inParts: boolean;
+      watchesBudgets: boolean;
       dimensions: Dimensions | undefined;
     } & RequestSlot)
   | ({
@@ -260,6 +264,8 @@ type Command =
   | { op: 'usageBy'; account: string; dimension: string; days: readonly [number, number] }
   | { op: 'compactUsage'; account: string; day: number }
   | { op: 'balance'; account: string }
+  | { op: 'prune'; account: string }
+  | { op: 'endUserState'; account: string; key: string | undefined; endUser: string }
   | { op: 'sweep' }
   | { op: 'tick'; ms: number };
 
@@ -376,6 +382,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       idempotencyKey: fc.constantFrom(undefined, undefined, ...NAMED),
       wasAdmitted: mostly(false),
       inParts: fc.boolean(),
+      watchesBudgets: fc.boolean(),
       dimensions,
       ...runningRequest,
       settled: fc.constantFrom(...Array.from({ length: 6 }, () => undefined), 0, 1),
@@ -447,6 +454,15 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       { weight: 1, arbitrary: fc.record({ op: op('revokeKey'), account, key }) },
       { weight: 2, arbitrary: fc.record({ op: op('findKey'), secret }) },
       { weight: 2, arbitrary: fc.record({ op: op('keyState'), account, key: changedKey }) },
+      {
+        weight: 3,
+        arbitrary: fc.record({
+          op: op('endUserState'),
+          account,
+          key: fc.option(key, { nil: undefined }),
+          endUser: endUser.map((id) => id ?? 'nobody'),
+        }),
+      },
       { weight: 3, arbitrary: fc.record({ op: op('balance'), account }) },
     ),
   },
@@ -533,6 +549,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: op('freeze'), account, frozen: mostly(false) }) },
   { weight: 1, arbitrary: fc.record({ op: op('compact'), account, seq: fc.bigInt(0n, 30n) }) },
   { weight: 1, arbitrary: fc.record({ op: op('sweep') }) },
+  { weight: 2, arbitrary: fc.record({ op: op('prune'), account }) },
   {
     weight: 8,
     arbitrary: fc.record({
@@ -603,6 +620,7 @@ async function apply(
         ...(each.idempotencyKey && { idempotencyKey: each.idempotencyKey }),
         wasAdmitted: each.wasAdmitted,
         inParts: each.inParts,
+        watchesBudgets: each.watchesBudgets,
         ...(each.dimensions && { dimensions: each.dimensions }),
         witnesses,
       });
@@ -676,6 +694,7 @@ async function apply(
         name: each.name,
         hash: hashOf(each.key),
         ...(limits && { limits }),
+        ...(EXPIRIES[each.key] !== undefined && { expiresAt: EXPIRIES[each.key]! }),
         ...(each.mustExist !== undefined && { mustExist: each.mustExist }),
       });
     }
@@ -706,6 +725,8 @@ async function apply(
       return side.findKey(hashOf(each.secret));
     case 'keyState':
       return side.keyState(each.account, each.key);
+    case 'endUserState':
+      return side.endUserState(each.account, each.endUser, each.key);
     case 'revokeKey':
       return side.revokeKey(each.account, each.key);
     case 'freeze':
@@ -725,6 +746,8 @@ async function apply(
       return side.compactUsage(each.account, dayAt(clock.now, each.day));
     case 'balance':
       return side.balance(each.account);
+    case 'prune':
+      return side.prune(each.account);
     case 'sweep':
       return side.sweep(1000);
     case 'tick':

@@ -48,10 +48,12 @@ import type { UsageCounts } from '../../src/ledger/contract/usage.ts';
 import type {
   BudgetPeriod,
   Counters,
+  CountersStatus,
   CreateKey,
   CreateKeyResult,
   EndUserLimits,
   EndUserState,
+  EndUserStatus,
   ExceededLimit,
   FoundKey,
   KeyLimits,
@@ -62,6 +64,7 @@ import type {
   KeyStatus,
   KeyTerms,
   LimitHolder,
+  MovedBudget,
   RotateKey,
   RotateKeyResult,
   UpdateKey,
@@ -213,12 +216,12 @@ export class LedgerModel {
     const inParts = isLost || command.inParts === true;
     const unspentBefore = account.available() + account.held();
     if (request?.state === 'settled') {
-      const charged = request.charged;
+      const chargedBefore = request.charged;
       if (!inParts || !account.chargeMore(request, amount, now)) {
         const isPart = account.isPart(request, amount) ? { isPart: true as const } : {};
         return reply({ code: 'duplicate', charged: request.charged, ...isPart });
       }
-      account.countBy(requestId, dimensions, { ...NO_COUNTS, charged: request.charged - charged });
+      account.countBy(requestId, dimensions, { ...NO_COUNTS, charged: request.charged - chargedBefore });
       return reply({
         code: 'ok',
         charged: request.charged,
@@ -226,6 +229,7 @@ export class LedgerModel {
         available: account.available(),
         unspent: account.available() + account.held(),
         unspentBefore,
+        ...(command.watchesBudgets && account.movedBudgets(request, request.charged - chargedBefore)),
       });
     }
     if (request?.state === 'voided') return reply({ code: 'voided' });
@@ -276,7 +280,8 @@ export class LedgerModel {
     account.expireCredit(now);
     const available = account.available();
     const unspent = available + account.held();
-    return reply({ code: 'ok', charged, writtenOff: lost, available, unspent, unspentBefore });
+    const budgets = command.watchesBudgets && account.movedBudgets(request, charged - before);
+    return reply({ code: 'ok', charged, writtenOff: lost, available, unspent, unspentBefore, ...budgets });
   }
 
   void({ account: name, requestId, key, model, ending, provider, dimensions, ...command }: Void): VoidResult {
@@ -464,6 +469,7 @@ export class LedgerModel {
     }
     account.terms.set(id, String(amount));
     if (request) request.refunded = amount;
+    if (request) account.reenter(request);
     const of = request ? recordOf(request) : { key, model };
     const row = { key: of.key, model: of.model ?? '' };
     account.refunds.push({ ...NO_COUNTS, ...row, day: dayOf(requestId), charged: -amount });
@@ -532,7 +538,7 @@ export class LedgerModel {
       if (mustExist && !this.#accounts.has(name)) return { code: 'no_account', ...this.#at(name) };
       const made = newKey(key, hash, terms, this.#clock.now);
       if (known) Object.assign(known, made, { createdAt: known.createdAt, countedAt: known.countedAt });
-      else this.#open(name).keys.push(made);
+      else this.#open(name).addKey(made);
       return { code: 'ok', ...this.#at(name) };
     }
     const same =
@@ -561,26 +567,21 @@ export class LedgerModel {
       id === '@' ? account?.policy : account?.keys.find((each) => each.id === id && each.hash !== undefined);
     if (!account || !key) return undefined;
     const holder = id === '@' ? account.policyHolder(key) : account.keyHolder(key);
-    const at = Math.max(now, key.countedAt);
+    return { ...keyRecord(name, key), ...countersStatus(account, holder, now) };
+  }
+
+  endUserState(name: string, endUser: string, id?: string): EndUserStatus | undefined {
+    const { now } = this.#clock;
+    const account = this.#accounts.get(name);
+    const key = account?.keys.find((each) => each.id === id) ?? newKey('', undefined, { name: '' }, now);
+    const holder = account?.holdersFor(key, endUser, now).find(({ kind }) => kind === 'end_user');
+    if (!account || !holder) return undefined;
+    const { key: scope } = holder.of as User;
     return {
-      ...keyRecord(name, key),
-      now,
-      held: total(account.running(holder.has).map((request) => request.hold)),
-      running: account.running(holder.has).length,
-      spent: account.charged(holder),
-      budgets: (key.limits.budgets ?? []).map((budget) => {
-        const { left } = account.room([{ ...holder, limits: { budgets: [budget] } }], now)!;
-        // Windows are at most 31 days long: find the first moment of the next one.
-        const hours = Array.from({ length: 32 * 24 }, (_, n) => Math.floor(at / HOUR) * HOUR + n * HOUR);
-        const next = hours.find((hour) => windowOf(budget.per, hour) > windowOf(budget.per, at));
-        return {
-          ...budget,
-          spent: account.charged(holder, budget.per, at),
-          left: left < 0n ? 0n : left,
-          ...(next !== undefined && { resetsAt: next }),
-        };
-      }),
-      ...ratesIn([holder], now),
+      ...(scope !== '' && { key: scope }),
+      endUser,
+      ...shares([holder]),
+      ...countersStatus(account, holder, now),
     };
   }
 
@@ -645,6 +646,21 @@ export class LedgerModel {
     const account = this.#accounts.get(name);
     if (account) account.byDimension = account.byDimension.filter(({ day }) => day >= beforeDay);
     account?.compactedUsage.push(...account.usage().filter(({ day }) => day < beforeDay));
+  }
+
+  prune(name: string): number {
+    const account = this.#accounts.get(name);
+    const { now } = this.#clock;
+    if (!account) return 0;
+    const users = account.users.filter((user) => account.isAsNew(account.userHolder(user), now));
+    for (const user of users) account.users.splice(account.users.indexOf(user), 1);
+    const sessions = account.keys.filter((key) => {
+      const runs = account.running(account.keyHolder(key).has).length > 0;
+      const isSession = key.id.startsWith('ses-') && key.hash !== undefined && !runs;
+      return isSession && now >= (key.expiresAt ?? Infinity) + DAY;
+    });
+    for (const key of sessions) account.keys.splice(account.keys.indexOf(key), 1);
+    return users.length + sessions.length;
   }
 
   freeze(name: string, frozen: boolean): boolean {
@@ -825,11 +841,52 @@ class Account {
   }
 
   /** Total charge of a holder's requests, or of those that were admitted in the same period as `at`. */
-  charged({ has }: Holder, per: BudgetPeriod = 'lifetime', at = 0): bigint {
+  charged({ kind, has }: Holder, per: BudgetPeriod = 'lifetime', at = 0): bigint {
     const counted = this.requests.filter(
       (request) => has(request) && windowOf(per, request.at) === windowOf(per, at),
     );
-    return total(counted.map((request) => request.charged - (request.refunded ?? 0n)));
+    return total(counted.map((request) => netCharge(request) - (request.uncounted[kind] ?? 0n)));
+  }
+
+  /** Another one of the same id may have been removed: what its requests were charged until now counts no more. */
+  #begin({ kind, has }: Holder): void {
+    for (const request of this.requests) if (has(request)) request.uncounted[kind] = netCharge(request);
+  }
+
+  /** A holder that was removed, and made again after the clock stepped back, is as old as its request. */
+  reenter(request: Request): void {
+    for (const { of } of this.holdersOf(request)) of.countedAt = Math.max(of.countedAt, request.at);
+  }
+
+  /** Whether a new holder would count the same. */
+  isAsNew({ limits, has, of, rate }: Holder, now: number): boolean {
+    if (this.running(has).length > 0) return false;
+    const budgets = limits.budgets ?? [];
+    if (budgets.some(({ per }) => per === 'lifetime' || windowOf(per, now) <= of.countedAt)) return false;
+    const rates = (['requests', 'tokens'] as const).map((name) => rate(name, now));
+    return rates.every((each) => !each || each.level === each.limit * MINUTE);
+  }
+
+  /** What a charge did to the budgets in whose current window it counts. */
+  movedBudgets(request: Request, moved: bigint): { budgets?: MovedBudget[] } {
+    const budgets = this.holdersOf(request).flatMap((holder) => {
+      const { kind, of, limits } = holder;
+      const whose = {
+        limitedBy: kind,
+        ...(kind === 'key' && { key: request.key }),
+        ...(kind === 'end_user' && userOf(request.counts.user ?? '')),
+      };
+      const current = (limits.budgets ?? []).filter(
+        ({ per }) => windowOf(per, request.at) === windowOf(per, of.countedAt),
+      );
+      return current.map(({ amount, per }): MovedBudget => {
+        const spent = this.charged(holder, per, of.countedAt);
+        const next = nextWindow(per, of.countedAt);
+        const resets = next !== undefined && { resetsAt: next };
+        return { ...whose, amount, per, spent, ...resets, spentBefore: spent - moved };
+      });
+    });
+    return budgets.length > 0 ? { budgets } : {};
   }
 
   /** The tightest budget; undefined without one. */
@@ -926,9 +983,19 @@ class Account {
   /** Adds the holders that are new. */
   keep(holders: readonly Holder[]): void {
     for (const { kind, of } of holders) {
-      if (kind === 'key' && !this.keys.includes(of as Key)) this.keys.push(of as Key);
-      if (kind === 'end_user' && !this.users.includes(of as User)) this.users.push(of as User);
+      if (kind === 'key' && !this.keys.includes(of as Key)) this.addKey(of as Key);
+      if (kind === 'end_user' && !this.users.includes(of as User)) this.#addUser(of as User);
     }
+  }
+
+  addKey(key: Key): void {
+    this.keys.push(key);
+    this.#begin(this.keyHolder(key));
+  }
+
+  #addUser(user: User): void {
+    this.users.push(user);
+    this.#begin(this.userHolder(user));
   }
 
   endUserState(user: User): EndUserState {
@@ -967,6 +1034,7 @@ class Account {
       counts: countsIn(holders),
       hold,
       charged: 0n,
+      uncounted: {},
       checkpoint: 0n,
       tokens,
       idempotencyKey,
@@ -1126,6 +1194,7 @@ class Account {
     this.burn(moved);
     if (request.charged === 0n) request.due = Math.max(request.due, finalDue(id, now));
     request.charged += moved;
+    this.reenter(request);
     this.write(now, { type: 'l', id, amount: moved, key });
     this.expireCredit(now);
     return true;
@@ -1168,6 +1237,7 @@ class Account {
 
   /** Corrects the tokens of the request to the final number. */
   giveTokens(request: Request, used: number, now: number): void {
+    this.reenter(request);
     for (const { take } of this.holdersOf(request)) {
       if (used !== request.tokens) take('tokens', used - request.tokens, now);
     }
@@ -1207,6 +1277,8 @@ interface Request {
   hold: bigint;
   charged: bigint;
   refunded?: bigint;
+  /** What was charged before its key or end user, which were removed, came back. */
+  readonly uncounted: { [Kind in LimitHolder]?: bigint };
   checkpoint: bigint;
   tokens: number;
   due: number;
@@ -1321,6 +1393,7 @@ function blank(id: string, now: number): Request {
     state: 'voided',
     hold: 0n,
     charged: 0n,
+    uncounted: {},
     checkpoint: 0n,
     tokens: 0,
     due: finalDue(id, now),
@@ -1360,6 +1433,10 @@ function filled({
   return { name, limits, endUsers, expiresAt, policy, paused };
 }
 
+function netCharge({ charged, refunded = 0n }: Request): bigint {
+  return charged - refunded;
+}
+
 function windowOf(per: BudgetPeriod, now: number): number {
   const date = new Date(now);
   const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
@@ -1368,6 +1445,12 @@ function windowOf(per: BudgetPeriod, now: number): number {
   if (per === 'week') return Date.UTC(year, month, day - ((date.getUTCDay() + 6) % 7));
   if (per === 'month') return Date.UTC(year, month, 1);
   return 0;
+}
+
+/** Windows are at most 31 days long: the first moment of the next one. */
+function nextWindow(per: BudgetPeriod, at: number): number | undefined {
+  const hours = Array.from({ length: 32 * 24 }, (_, n) => Math.floor(at / HOUR) * HOUR + n * HOUR);
+  return hours.find((hour) => windowOf(per, hour) > windowOf(per, at));
 }
 
 /** Sets the clock of all holders to the latest of them; returns it. */
@@ -1470,6 +1553,27 @@ function keyRecord(account: string, key: Key): KeyRecord {
     ...(policy !== undefined && { policy }),
     version,
     ...(previous && { overlapUntil: previous.until }),
+  };
+}
+
+function countersStatus(owner: Account, holder: Holder, now: number): CountersStatus {
+  const at = Math.max(now, holder.of.countedAt);
+  return {
+    now,
+    held: total(owner.running(holder.has).map((request) => request.hold)),
+    running: owner.running(holder.has).length,
+    spent: owner.charged(holder),
+    budgets: (holder.limits.budgets ?? []).map((budget) => {
+      const { left } = owner.room([{ ...holder, limits: { budgets: [budget] } }], now)!;
+      const next = nextWindow(budget.per, at);
+      return {
+        ...budget,
+        spent: owner.charged(holder, budget.per, at),
+        left: left < 0n ? 0n : left,
+        ...(next !== undefined && { resetsAt: next }),
+      };
+    }),
+    ...ratesIn([holder], now),
   };
 }
 

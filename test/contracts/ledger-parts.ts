@@ -21,6 +21,16 @@ export function describeParts(ledger: LedgerFixture): void {
       expect(await inParts(2, 200n)).toMatchObject({ code: 'ok', charged: 120n, available: -20n });
     });
 
+    it('moves the budgets of its key by each part', async () => {
+      await createKey('k2', { budgets: [{ amount: 500n, per: 'lifetime' }] });
+      await admit(1, 91n, { key: 'k2' });
+      const first = await inParts(1, 120n, { watchesBudgets: true });
+      expect(first).toMatchObject({ code: 'ok', budgets: [{ key: 'k2', spentBefore: 0n, spent: 100n }] });
+      await grant('more', 20n);
+      const second = await inParts(1, 120n, { watchesBudgets: true });
+      expect(second).toMatchObject({ code: 'ok', budgets: [{ key: 'k2', spentBefore: 100n, spent: 120n }] });
+    });
+
     it('is as any other where it is covered', async () => {
       await admit(1, 30n);
       const at = { now: NOON, seq: 2n };

@@ -90,10 +90,13 @@ export function rollbackStore(clock: { now: number }): RollbackStore {
     usageBy: (...query) => command('usageBy', (to) => to.usageBy(...query)),
     compactUsage: (account, beforeDay) =>
       command('compactUsage', (to) => to.compactUsage(account, beforeDay)),
+    prune: (account) => command('prune', (to) => to.prune(account)),
     freeze: (account, frozen) => command('freeze', (to) => to.freeze(account, frozen)),
     accounts: () => current.accounts(),
     createKey: (key) => command('createKey', (to) => to.createKey(key)),
     keyState: (account, key) => command('keyState', (to) => to.keyState(account, key)),
+    endUserState: (account, endUser, key) =>
+      command('endUserState', (to) => to.endUserState(account, endUser, key)),
     updateKey: (update) => command('updateKey', (to) => to.updateKey(update)),
     rotateKey: (rotation) => command('rotateKey', (to) => to.rotateKey(rotation)),
     findKey: (hash) => command('findKey', (to) => to.findKey(hash)),

@@ -440,4 +440,10 @@ export const EQUIVALENT: readonly Equivalent[] = [
     mutant: "if ARGV[11] ~= '' and request.hashes == '' then",
     because: 'a hash of the key comes with one of the body, or neither does',
   },
+  {
+    file: 'engine/key-limits.ts',
+    original: 'if (time <= row.countedAt) return;',
+    mutant: 'if (time < row.countedAt) return;',
+    because: 'the windows of the same time are the same',
+  },
 ];

@@ -35,6 +35,7 @@ import {
 import type {
   CreateKey,
   CreateKeyResult,
+  EndUserStatus,
   FoundKey,
   KeyRecord,
   KeyStatus,
@@ -206,6 +207,10 @@ export class Connection implements LedgerStore {
     return this.#send('compactUsage', account, '', (store) => store.compactUsage(account, beforeDay));
   }
 
+  prune(account: string): Promise<number> {
+    return this.#send('prune', account, '', (store) => store.prune(account));
+  }
+
   freeze(account: string, frozen: boolean): Promise<boolean> {
     return this.#send('freeze', account, account, (store) => store.freeze(account, frozen));
   }
@@ -224,6 +229,10 @@ export class Connection implements LedgerStore {
 
   keyState(account: string, key: string): Promise<KeyStatus | undefined> {
     return this.#send('keyState', account, key, (store) => store.keyState(account, key));
+  }
+
+  endUserState(account: string, endUser: string, key?: string): Promise<EndUserStatus | undefined> {
+    return this.#send('endUserState', account, endUser, (store) => store.endUserState(account, endUser, key));
   }
 
   keys(account: string): Promise<readonly KeyRecord[]> {

@@ -238,6 +238,7 @@ const CHANGES: ReadonlySet<Command> = new Set<Command>([
   'balance',
   'compact',
   'compactUsage',
+  'prune',
   'freeze',
   'createKey',
   'updateKey',

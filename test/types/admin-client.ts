@@ -52,7 +52,7 @@ export async function results(): Promise<void> {
   duplicate satisfies boolean;
   (await client.getAccount({ account: 'acme' })) satisfies AccountDetails;
   (await client.listTargets()).data[0]?.state satisfies 'healthy' | 'ejected' | 'probing' | undefined;
-  const groups = ['day', 'model'] as const;
+  const groups = ['day', 'tag:team'] as const;
   const { data } = await client.queryUsage({ group_by: groups }, { signal: AbortSignal.timeout(1000) });
   data[0]?.charged satisfies string | undefined;
   (await client.getStatementCsv({ account: 'acme', month: '2026-11' })) satisfies string;

@@ -3,7 +3,7 @@ import { table } from '../terminal/table.ts';
 import { type AccountDetails, type Accounts, createAccountPolicies } from '../../keys/account-policies.ts';
 import { policyText } from '../../keys/key-policy.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
-import { NotFoundError, type StoreCommand, usd, UsageError } from './command.ts';
+import { NotFoundError, requireAccount, type StoreCommand, usd, UsageError } from './command.ts';
 import { POLICY_OPTIONS, policyChanges } from './key-options.ts';
 import { counterFacts, factsText } from './keys.ts';
 
@@ -45,6 +45,30 @@ export const getAccountCommand: StoreCommand = {
     const found = await policiesOf(store).get(account);
     if (!found) throw new NotFoundError(`there is no account ${account}`, { account, error: 'no_account' });
     print(details(found), found);
+    return true;
+  },
+};
+
+export const getEndUserCommand: StoreCommand = {
+  name: 'accounts end-user',
+  summary: 'Show what counts for an end user of an account, or of one of its keys',
+  store: 'exists',
+  positionals: 'ACCOUNT END_USER',
+  options: { key: { value: 'ID', help: 'a key whose own limits of end users count' } },
+  examples: ['accounts end-user acme alice', 'accounts end-user acme alice --key prod'],
+  async run({ positionals: [account = '', endUser = ''], options: { key }, store, print }) {
+    const found = await policiesOf(store).endUser(account, endUser, { ...(key !== undefined && { key }) });
+    if (!found) {
+      await requireAccount(store, account);
+      const facts = { account, error: 'end_users_not_limited' };
+      throw new NotFoundError(`account ${account} has no limits of end users`, facts);
+    }
+    const own = [
+      ['end user', endUser],
+      ['key', found.key],
+      ['counters', found.shared ? 'shared' : 'its own'],
+    ] as const;
+    print(factsText([...own, ...counterFacts(found)]), found);
     return true;
   },
 };

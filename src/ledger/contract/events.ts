@@ -1,3 +1,5 @@
+import type { BudgetPeriod, LimitHolder } from './key-records.ts';
+
 /**
  * Events of the ledger for its operator.
  *
@@ -22,6 +24,8 @@ export type LedgerEvent =
     }
   /** A charge took what an account has, with what is held, from above `threshold` to `unspent`. See `thresholds`. */
   | BalanceBelow
+  /** A charge took what was spent of a budget to a share of it. See `thresholds`. */
+  | BudgetAt
   /** A request was refused because its account is frozen, by its operator or because its totals did not add up. */
   | { readonly type: 'frozen'; readonly account: string; readonly requestId: string }
   /**
@@ -93,4 +97,25 @@ export interface BalanceBelow {
   /** What the account has after the charge: `available`, and what running requests hold. */
   readonly unspent: string;
   readonly available: string;
+}
+
+/** Much of a budget is spent. */
+export interface BudgetAt {
+  readonly type: 'budget_at';
+  readonly account: string;
+  readonly requestId: string;
+  /** The part of the budget that was reached: `0.8`. */
+  readonly share: string;
+  /** Whose budget it is. */
+  readonly limitedBy: LimitHolder;
+  /** Id of the key whose budget it is, or whose limits of end users; undefined for the account's. */
+  readonly key?: string;
+  /** Of whom the budget is, if of an end user; empty for all who share one. */
+  readonly endUser?: string;
+  readonly amount: string;
+  readonly per: BudgetPeriod;
+  /** In the current period, with the charge. */
+  readonly spent: string;
+  /** When the next period begins; undefined for a lifetime. */
+  readonly resetsAt?: number;
 }

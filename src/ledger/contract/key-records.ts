@@ -3,6 +3,29 @@ import type { ReplyMeta, MakesAccount, DurabilityInfo } from './reply.ts';
 
 /** API keys as a ledger records them: never the key itself, only its SHA-256. */
 
+/** The part of a store that keeps API keys, and what counts against limits. */
+export interface KeyCommands {
+  /** Records a key; the first key creates the account. The store never sees the key, only its SHA-256. */
+  createKey(command: CreateKey): Promise<CreateKeyResult>;
+  /** The key that has this hash: of its newest secret, or of the previous one during their overlap. */
+  findKey(hash: string): Promise<FoundKey | undefined>;
+  /** The current state of a recorded key, by the store's clock. */
+  keyState(account: string, key: string): Promise<KeyStatus | undefined>;
+  /**
+   * What counts now for an end user of an account, or of one of its keys; undefined if neither limits its end users. One of
+   * whom nothing was counted has counters without requests.
+   */
+  endUserState(account: string, endUser: string, key?: string): Promise<EndUserStatus | undefined>;
+  /** The account's recorded keys, including revoked ones, without those that your app authenticates. */
+  keys(account: string): Promise<readonly KeyRecord[]>;
+  updateKey(command: UpdateKey): Promise<UpdateKeyResult>;
+  rotateKey(command: RotateKey): Promise<RotateKeyResult>;
+  /** Returns whether there is such a key. Idempotent. */
+  revokeKey(account: string, key: string): Promise<boolean>;
+  /** Id of each recorded key -> its hashes, for moving an account to another store. */
+  keyHashes?(account: string): Promise<ReadonlyMap<string, KeyHashes>>;
+}
+
 /** The changeable terms of a key. */
 export interface KeyTerms {
   readonly name: string;
@@ -137,16 +160,28 @@ export interface Bucket {
 }
 
 /** The current state of a key. */
-export interface KeyStatus extends KeyRecord {
+export interface KeyStatus extends KeyRecord, CountersStatus {}
+
+/** The current state of an end user. */
+export interface EndUserStatus extends CountersStatus {
+  /** The key whose limits of end users are in force; undefined for the account's. */
+  readonly key?: string;
+  readonly endUser: string;
+  /** It has no counters of its own: these are of all beyond the maximum of end users, together. */
+  readonly sharesEndUser?: true;
+}
+
+/** What counts against limits, now. */
+export interface CountersStatus {
   /** The store's clock, in ms. */
   readonly now: number;
   readonly held: NanoDollars;
   readonly running: number;
   /** Total charge. */
   readonly spent: NanoDollars;
-  /** The state of its budgets, in their order. */
+  /** The state of the budgets, in their order. */
   readonly budgets: readonly BudgetStatus[];
-  /** The state of its limits per minute. */
+  /** The state of the limits per minute. */
   readonly rates?: KeyRates;
 }
 
@@ -157,6 +192,19 @@ export interface BudgetStatus extends Budget {
   readonly left: NanoDollars;
   /** When the next window starts, in ms; undefined: never. */
   readonly resetsAt?: number;
+}
+
+/**
+ * What a charge did to a budget in whose current window it counts. Each amount between `spentBefore` and `spent` was crossed
+ * by this charge alone, once in a window.
+ */
+export interface MovedBudget extends Omit<BudgetStatus, 'left'> {
+  readonly limitedBy: LimitHolder;
+  /** The key whose budget it is, or whose limits of end users; undefined for the account's. */
+  readonly key?: string;
+  /** Of whom the budget is, if of an end user; empty for all beyond the maximum of end users, together. */
+  readonly endUser?: string;
+  readonly spentBefore: NanoDollars;
 }
 
 /** The state of a key's limits per minute, without those that it doesn't have. */

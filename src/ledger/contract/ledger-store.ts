@@ -2,20 +2,12 @@ import type { AccountChanges } from './account-changes.ts';
 import type { Allowance } from './allowances.ts';
 import type { JournalLine } from './journal-line.ts';
 import type {
-  CreateKey,
-  CreateKeyResult,
   EndUserState,
   ExceededLimit,
-  FoundKey,
-  KeyHashes,
+  KeyCommands,
   KeyRates,
-  KeyRecord,
   KeyState,
-  KeyStatus,
-  RotateKey,
-  RotateKeyResult,
-  UpdateKey,
-  UpdateKeyResult,
+  MovedBudget,
 } from './key-records.ts';
 import type { NanoDollars } from './money.ts';
 import type { ReplyMeta, MakesAccount, DurabilityInfo, Witnessed } from './reply.ts';
@@ -43,7 +35,7 @@ export type { DimensionRow, Dimensions, Ending, SettledUsage, UsageRow } from '.
  *
  * `describeLedgerStore` of `chat-completions-router/testing/contracts` is this contract as a test suite.
  */
-export interface LedgerStore extends AccountChanges {
+export interface LedgerStore extends AccountChanges, KeyCommands {
   /** A failover can lose acknowledged changes, so callers log and replay them. */
   readonly mayRollBack?: boolean;
 
@@ -95,27 +87,18 @@ export interface LedgerStore extends AccountChanges {
   ): Promise<readonly DimensionRow[]>;
   /** Deletes the rows of earlier days; their charges stay in `usageCompacted` of `snapshot`. */
   compactUsage(account: string, beforeDay: string): Promise<void>;
+  /**
+   * Removes the rows that nothing needs any more, and returns how many: of end users of whom nothing runs, and the windows
+   * of all their budgets are over; of sessions that expired a day ago.
+   */
+  prune(account: string): Promise<number>;
   /** Refuses admits while frozen; settles and voids still work. Returns whether there is such an account. */
   freeze(account: string, frozen: boolean): Promise<boolean>;
   /** Ids of all accounts, in no particular order. */
   accounts(): AsyncIterable<string>;
 
-  /** Records a key; the first key creates the account. The store never sees the key, only its SHA-256. */
-  createKey(command: CreateKey): Promise<CreateKeyResult>;
-  /** The key that has this hash: of its newest secret, or of the previous one during their overlap. */
-  findKey(hash: string): Promise<FoundKey | undefined>;
-  /** The current state of a recorded key, by the store's clock. */
-  keyState(account: string, key: string): Promise<KeyStatus | undefined>;
-  /** The account's recorded keys, including revoked ones, without those that your app authenticates. */
-  keys(account: string): Promise<readonly KeyRecord[]>;
-  updateKey(command: UpdateKey): Promise<UpdateKeyResult>;
-  rotateKey(command: RotateKey): Promise<RotateKeyResult>;
-  /** Returns whether there is such a key. Idempotent. */
-  revokeKey(account: string, key: string): Promise<boolean>;
   /** Damage of the storage itself, one sentence each, where a store can detect it. */
   damage?(): Promise<readonly string[]>;
-  /** Id of each recorded key -> its hashes, for moving an account to another store. */
-  keyHashes?(account: string): Promise<ReadonlyMap<string, KeyHashes>>;
   /** Records that a gateway uses the store, until `leaseMs` from now; 0 removes the record. */
   announceGateway?(gateway: string, leaseMs: number): Promise<void>;
   /** Gateway → ms until its lease ends, for those whose lease has not ended: a migration must wait for them. */
@@ -282,6 +265,8 @@ export interface Settle extends Witnessed {
    * written off before is not charged. Also in effect where the account was rolled back.
    */
   readonly inParts?: boolean;
+  /** The reply is to say which budgets the charge moved. */
+  readonly watchesBudgets?: boolean;
 }
 
 export type SettleResult = ReplyMeta &
@@ -298,6 +283,8 @@ export type SettleResult = ReplyMeta &
          */
         readonly unspent: NanoDollars;
         readonly unspentBefore: NanoDollars;
+        /** If the command asks for them, and there are any. */
+        readonly budgets?: readonly MovedBudget[];
         /** Dimensions whose value shares its usage row with others, because the day has as many as it may. */
         readonly sharedDimensions?: readonly string[];
       }

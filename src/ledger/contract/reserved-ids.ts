@@ -7,6 +7,9 @@ export function refundId(requestId: string): string {
   return `${REFUND_PREFIX}${requestId}`;
 }
 
+/** Prefix of the ids of sessions, among the keys of an account. Their rows are removed some time after they expired. */
+export const SESSION_PREFIX = 'ses-';
+
 /** The claim of the process that tops an account up. */
 export function topUpClaim(account: string): string {
   return `top-up ${account}`;

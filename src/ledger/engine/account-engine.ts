@@ -17,6 +17,7 @@ import {
   holdersOf,
   latest,
   leastBudget,
+  movedBudgets,
   ratesAt,
 } from './limit-holders.ts';
 import type {
@@ -30,6 +31,7 @@ import type {
   Void,
   VoidResult,
 } from '../contract/ledger-store.ts';
+import type { MovedBudget } from '../contract/key-records.ts';
 import { renewDue, updateCredits } from './due-credits.ts';
 import { burn } from './lots.ts';
 import { larger, type NanoDollars, smaller } from '../contract/money.ts';
@@ -183,6 +185,7 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
   const known = account.request(requestId);
   const inParts = command.inParts === true || rolledBack;
   if (known?.state === 'settled') {
+    const before = known.amount;
     if (!inParts || !chargeMore(account, known, command, now)) {
       const isPart = isChargedInPart(account, known, amount) && { isPart: true as const };
       return { code: 'duplicate', charged: known.amount, ...isPart, ...replyMeta(account, now) };
@@ -196,6 +199,7 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
       available,
       unspent,
       unspentBefore,
+      ...budgetsIn(account, command, known, known.amount - before),
       ...replyMeta(account, now),
     };
   }
@@ -236,9 +240,23 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
   const { available } = totals;
   const unspent = available + totals.held;
   const { seq } = replyMeta(account, now);
-  const sharing = shared.length > 0 && { sharedDimensions: shared };
-  return { code: 'ok', charged, writtenOff, available, unspent, unspentBefore, ...sharing, now, seq };
+  const told = {
+    ...(shared.length > 0 && { sharedDimensions: shared }),
+    ...budgetsIn(account, command, request, moved),
+  };
+  return { code: 'ok', charged, writtenOff, available, unspent, unspentBefore, ...told, now, seq };
 });
+
+/** The budgets member of a reply. */
+function budgetsIn(
+  account: AccountRows,
+  { watchesBudgets }: Settle,
+  request: RequestRow,
+  moved: NanoDollars,
+): { readonly budgets?: readonly MovedBudget[] } | undefined {
+  const budgets = watchesBudgets ? movedBudgets(account, request, moved) : [];
+  return budgets.length > 0 ? { budgets } : undefined;
+}
 
 /** Whether only a part of the cost was posted, and the rest was not written off. */
 function isChargedInPart(account: AccountRows, { amount, line }: RequestRow, cost: NanoDollars): boolean {

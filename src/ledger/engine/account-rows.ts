@@ -42,12 +42,14 @@ export interface AccountRows {
   saveKey(row: KeyRow): void;
   /** Saves all members of a key. */
   saveKeyTerms(row: KeyRow): void;
+  deleteKey(row: KeyRow): void;
 
   /** An end user, by the id of its row. */
   endUser(id: string): EndUserRow | undefined;
   /** How many end users have rows. */
   endUserCount(): number;
   saveEndUser(row: EndUserRow): void;
+  deleteEndUser(row: EndUserRow): void;
 
   /** Lots with something remaining, in burn order. Saving a lot doesn't change a list that was returned before. */
   openLots(): readonly LotRow[];
@@ -74,7 +76,7 @@ export interface AccountRows {
 /** Usage rows by day, dimension and value. */
 export interface DimensionRows {
   has(day: string, dimension: string, value: string): boolean;
-  /** How many values have a row, the shared row aside. */
+  /** How many values have a row. Once they are as many as they may be, also the shared row counts. */
   values(day: string, dimension: string): number;
   /** Adds to the row of its day, dimension and value. */
   count(usage: DimensionRow): void;

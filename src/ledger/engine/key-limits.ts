@@ -50,6 +50,8 @@ export function enterWindows(row: CountersRow, time: number): void {
 
 /** Counts the charge, or a refund, of a request that was admitted at a time. */
 export function countCharge(row: CountersRow, amount: NanoDollars, admittedAt: number): void {
+  // A row that was removed, and made again after the clock stepped back, is younger than the request.
+  enterWindows(row, admittedAt);
   row.spent += amount;
   if (windowStart('hour', admittedAt) === windowStart('hour', row.countedAt)) return;
   for (const per of WINDOW_PERIODS) {
@@ -90,6 +92,17 @@ export function budgetStates({ budgets = [] }: KeyLimits, row: Spending, now: nu
       ...(resetsAt !== undefined && { resetsAt }),
     };
   });
+}
+
+/** Whether new counters would count the same: nothing runs, the windows of all budgets are over, and the buckets are full. */
+export function isAsNew(row: CountersRow, limits: KeyLimits, now: number): boolean {
+  const { budgets = [], requestsPerMinute, tokensPerMinute } = limits;
+  return (
+    row.running === 0 &&
+    budgets.every(({ per }) => per !== 'lifetime' && windowStart(per, now) > row.countedAt) &&
+    waitMs(row.requestBucket, requestsPerMinute, Infinity, now) === 0 &&
+    waitMs(row.tokenBucket, tokensPerMinute, Infinity, now) === 0
+  );
 }
 
 export function countRequest(row: CountersRow, { requestsPerMinute }: KeyLimits, now: number): void {
@@ -167,6 +180,11 @@ export function windowStart(per: WindowPeriod, time: number): number {
       return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
     }
   }
+}
+
+/** Whether two times are in the same window. */
+export function isSameWindow(per: BudgetPeriod, one: number, other: number): boolean {
+  return per === 'lifetime' || windowStart(per, one) === windowStart(per, other);
 }
 
 /** End of the window of a time, in ms. */

@@ -6,12 +6,15 @@ import {
   type KeyRow,
   replyMeta,
 } from './account-rows.ts';
+import { endUserFor } from './limit-holders.ts';
 import { bucketsUnder, budgetStates, limitedBuckets, newCounters, rateOf, spentIn } from './key-limits.ts';
 import {
   ACCOUNT_POLICY,
   type Counters,
+  type CountersStatus,
   type CreateKey,
   type EndUserLimits,
+  type EndUserStatus,
   type FoundKey,
   type KeyHashes,
   type KeyLimits,
@@ -202,11 +205,33 @@ function counters(row: CountersRow, limits: KeyLimits): Counters {
 
 /** The state of a key, or of an account's own row, at `now`. */
 export function keyStatus(account: string, row: KeyRow, now: number): KeyStatus {
-  const { limits, held, running, spent } = row;
+  return { ...keyRecord(account, row), ...countersStatus(row, row.limits, now) };
+}
+
+/** The state of an end user at `now`, for requests with a key, or without. */
+export function endUserStatus(
+  account: Pick<AccountRows, 'key' | 'endUser' | 'endUserCount'>,
+  { endUser, key }: { readonly endUser: string; readonly key: string | undefined },
+  now: number,
+): EndUserStatus | undefined {
+  const keys = { key: key === undefined ? undefined : account.key(key), policy: account.key(ACCOUNT_POLICY) };
+  const found = endUserFor(account, keys, endUser, now);
+  if (!found) return undefined;
+  const { row, limits, isShared } = found;
+  const scope = endUserOfRow(row.id).key;
+  return {
+    ...(scope !== undefined && { key: scope }),
+    endUser,
+    ...(isShared && { sharesEndUser: true }),
+    ...countersStatus(row, limits, now),
+  };
+}
+
+function countersStatus(row: CountersRow, limits: KeyLimits, now: number): CountersStatus {
+  const { held, running, spent } = row;
   const requests = rateOf(row.requestBucket, limits.requestsPerMinute, now);
   const tokens = rateOf(row.tokenBucket, limits.tokensPerMinute, now);
   return {
-    ...keyRecord(account, row),
     now,
     held,
     running,

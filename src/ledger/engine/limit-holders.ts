@@ -2,6 +2,7 @@ import {
   type AccountRows,
   type CountedBy,
   type CountersRow,
+  endUserOfRow,
   endUserRowId,
   type EndUserRow,
   type KeyRow,
@@ -9,10 +10,12 @@ import {
 } from './account-rows.ts';
 import {
   budgetLeft,
+  budgetStates,
   countCharge,
   countRequest,
   countTokens,
   enterWindows,
+  isSameWindow,
   newCounters,
   rateOf,
   waitMs,
@@ -27,6 +30,7 @@ import {
   type KeyRate,
   type KeyRates,
   type LimitHolder,
+  type MovedBudget,
 } from '../contract/key-records.ts';
 import type { Admit } from '../contract/ledger-store.ts';
 import type { NanoDollars } from '../contract/money.ts';
@@ -56,12 +60,8 @@ export function holdersFor(
   const holders = [keyHolder(account, key)];
   const policy = account.totals.policyVersion > 0 ? account.key(ACCOUNT_POLICY) : undefined;
   if (policy) holders.push(accountHolder(account, policy));
-  const limits = key.endUsers ?? policy?.endUsers;
-  const found =
-    endUser !== undefined && limits
-      ? findEndUser(account, { endUser, key: key.endUsers && key.key, limits }, now)
-      : undefined;
-  if (found && limits) holders.push(endUserHolder(account, found.row, limits));
+  const found = endUser === undefined ? undefined : endUserFor(account, { key, policy }, endUser, now);
+  if (found) holders.push(endUserHolder(account, found.row, found.limits));
   return {
     holders,
     countedBy: { key: true, account: policy !== undefined, endUser: found?.row.id },
@@ -97,14 +97,28 @@ function endUserHolder(account: AccountRows, row: EndUserRow, limits: KeyLimits)
 }
 
 /** The limits of end users that are in force now: those of the key that the row is of, or of the account. */
-function limitsOfEndUser(account: AccountRows, rowId: string): KeyLimits {
+export function limitsOfEndUser(account: AccountRows, rowId: string): KeyLimits {
   const scope = rowId.slice(0, rowId.indexOf('~')) || ACCOUNT_POLICY;
   return account.key(scope)?.endUsers ?? {};
 }
 
+/** The counters of an end user, and the limits that are in force: of its key, or else of its account; undefined without. */
+export function endUserFor(
+  account: EndUserRows,
+  { key, policy }: { readonly key: KeyRow | undefined; readonly policy: KeyRow | undefined },
+  endUser: string,
+  now: number,
+): { readonly row: EndUserRow; readonly limits: EndUserLimits; readonly isShared: boolean } | undefined {
+  const limits = key?.endUsers ?? policy?.endUsers;
+  if (!limits) return undefined;
+  return { limits, ...findEndUser(account, { endUser, key: key?.endUsers && key.key, limits }, now) };
+}
+
+type EndUserRows = Pick<AccountRows, 'endUser' | 'endUserCount'>;
+
 /** The row of an end user; the shared one if it has none, and there are as many as there may be. */
 function findEndUser(
-  account: AccountRows,
+  account: EndUserRows,
   asked: { readonly endUser: string; readonly key: string | undefined; readonly limits: EndUserLimits },
   now: number,
 ): { readonly row: EndUserRow; readonly isShared: boolean } {
@@ -223,6 +237,29 @@ export function countMoreHeld(holders: readonly Holder[], more: NanoDollars, now
 /** The latest time at which one of them has counted a request, or now. */
 export function latest(holders: readonly Holder[], now: number): number {
   return holders.reduce((time, { row }) => Math.max(time, row.countedAt), now);
+}
+
+/** What a charge did to the budgets in whose current window it counts. */
+export function movedBudgets(
+  account: AccountRows,
+  request: Pick<RequestRow, 'key' | 'countedBy' | 'countedAt'>,
+  moved: NanoDollars,
+): MovedBudget[] {
+  return holdersOf(account, request).flatMap(({ kind, row, limits }) => {
+    const current = (limits.budgets ?? []).filter(({ per }) =>
+      isSameWindow(per, request.countedAt, row.countedAt),
+    );
+    return budgetStates({ budgets: current }, row, row.countedAt).map(({ amount, per, spent, resetsAt }) => ({
+      limitedBy: kind,
+      ...(kind === 'key' && { key: request.key }),
+      ...(kind === 'end_user' && endUserOfRow(request.countedBy.endUser ?? '')),
+      amount,
+      per,
+      spent,
+      ...(resetsAt !== undefined && { resetsAt }),
+      spentBefore: spent - moved,
+    }));
+  });
 }
 
 /** Counts what became of a request: how much of its hold is released, what was charged or refunded, its tokens. */

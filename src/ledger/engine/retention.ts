@@ -1,8 +1,8 @@
 import type { AccountTotals, RequestRow } from './account-rows.ts';
 import { requestTime } from '../contract/request-ids.ts';
 
-/** How long a final record is kept, so that a repeated call is recognised. */
-const RETENTION_MS = 24 * 60 * 60 * 1000;
+/** How long a final record is kept, so that a repeated call is recognised, and a session after it expired. */
+export const RETENTION_MS: number = 24 * 60 * 60 * 1000;
 
 /** The same for a request that cost nothing and has no idempotency key: longer than any call can take. */
 const FREE_RETENTION_MS = 10 * 60 * 1000;

@@ -258,16 +258,29 @@ export function isEndUser(endUser: unknown): endUser is string {
   );
 }
 
+export function checkEndUserOf(account: string, endUser: string, key: string | undefined): void {
+  checkAccount(account);
+  if (!isEndUser(endUser)) throw endUserError(endUser);
+  if (key !== undefined) checkKey(key);
+}
+
+function endUserError(endUser: unknown): TypeError {
+  return commandError('endUser', `a text of 1 to ${MAX_END_USER_LENGTH} characters`, endUser);
+}
+
 function checkEndUser({ endUser }: Pick<Admit, 'endUser'>): void {
   if (endUser === undefined || isEndUser(endUser)) return;
-  throw commandError('endUser', `a text of 1 to ${MAX_END_USER_LENGTH} characters`, endUser);
+  throw endUserError(endUser);
 }
 
 export function checkDimensions({ dimensions }: Pick<Settle, 'dimensions'>): void {
   if (dimensions === undefined) return;
+  if (typeof dimensions !== 'object' || dimensions === null) {
+    throw commandError('dimensions', 'an object of texts', dimensions);
+  }
   const given = Object.entries(dimensions);
   if (given.length > 1 + MAX_TAGS) {
-    throw commandError('dimensions', `at most ${1 + MAX_TAGS}`, given.length);
+    throw commandError('dimensions', `the values of at most ${1 + MAX_TAGS} dimensions`, given.length);
   }
   for (const [name, value] of given) {
     checkDimension('dimensions', name);

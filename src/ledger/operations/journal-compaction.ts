@@ -13,8 +13,8 @@ export interface JournalCompactionOptions {
 }
 
 /**
- * Visits all accounts, in bounded steps: compacts old journal lines and usage rows, and emits `journal_long` for long
- * journals.
+ * Visits all accounts, in bounded steps: compacts old journal lines and usage rows, prunes end users and sessions, and emits
+ * `journal_long` for long journals.
  */
 export class JournalCompaction {
   readonly #options: JournalCompactionOptions;
@@ -73,6 +73,7 @@ export class JournalCompaction {
     if (first && first.at < keptFrom) return false;
     await this.#emitIfLong(account, first ? first.seq : 0n);
     await this.#compactUsage(account);
+    await this.#options.store.prune(account);
     return true;
   }
 

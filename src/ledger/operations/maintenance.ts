@@ -23,8 +23,8 @@ export interface MaintenanceOptions {
 export const GATEWAY_LEASE_MS = 120_000;
 
 /**
- * Background jobs of a store: announces that this gateway uses it, ends leases that ran out, expires due credits, deletes old request records, and compacts old
- * journal lines and usage rows.
+ * Background jobs of a store: announces that this gateway uses it, ends leases that ran out, expires due credits, deletes old
+ * request records, compacts old journal lines and usage rows, and prunes end users and sessions.
  *
  * Every process runs them, at random times; the first one does the work that is due. The round over all journals runs
  * once a day, and is short if another process has done it.

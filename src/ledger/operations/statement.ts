@@ -128,7 +128,7 @@ interface ChargeSums {
   refunded: NanoDollars;
 }
 
-/** Sums by what charges are told apart by. */
+/** Sums of charges that have the same names. */
 class ChargeTable<Names extends object> {
   readonly #rows = new Map<string, Names & ChargeSums>();
 

@@ -38,6 +38,7 @@ import {
 import type {
   CreateKey,
   CreateKeyResult,
+  EndUserStatus,
   FoundKey,
   KeyRecord,
   KeyStatus,
@@ -339,6 +340,10 @@ export class ReliableStore implements LedgerStore {
     return this.#listener.call(() => this.#store.compactUsage(account, beforeDay));
   }
 
+  async prune(account: string): Promise<number> {
+    return this.#listener.call(() => this.#store.prune(account));
+  }
+
   accounts(): AsyncIterable<string> {
     return this.#store.accounts();
   }
@@ -351,6 +356,11 @@ export class ReliableStore implements LedgerStore {
   async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
     this.#start();
     return this.#listener.call(() => this.#store.keyState(account, key));
+  }
+
+  async endUserState(account: string, endUser: string, key?: string): Promise<EndUserStatus | undefined> {
+    this.#start();
+    return this.#listener.call(() => this.#store.endUserState(account, endUser, key));
   }
 
   async keys(account: string): Promise<readonly KeyRecord[]> {

@@ -525,6 +525,7 @@ describe('accounts', () => {
     ['usage', '--account', 'nobody'],
     ['verify', 'nobody'],
     ['freeze', 'nobody'],
+    ['accounts', 'end-user', 'nobody', 'ann'],
   ])('that are not there get one answer: %s %s', async (...args) => {
     expect(await on(...args)).toEqual({
       code: 1,
@@ -532,6 +533,37 @@ describe('accounts', () => {
       stderr: 'chat-completions-router: there is no account nobody\n',
     });
     expect((await on(...args, '--json')).stdout).toBe('{"account":"nobody","error":"no_account"}\n');
+  });
+});
+
+describe('an end user', () => {
+  it('is shown with what counts, of the account or of a key', async () => {
+    expect(await on('accounts', 'end-user', 'acme', 'ann')).toMatchObject({
+      code: 1,
+      stderr: 'chat-completions-router: account acme has no limits of end users\n',
+    });
+    const ledger = new SqliteStore(file);
+    const endUsers = { requestsPerMinute: 4 };
+    await ledger.updateKey({ account: 'acme', key: '@', version: 0, name: '', endUsers });
+    await ledger.close();
+    expect(await on('accounts', 'end-user', 'acme', 'ann')).toEqual(
+      ok(
+        'end user       ann',
+        'counters       its own',
+        'spent          $0.00',
+        'held           $0.00',
+        'running        0',
+        'requests left  4',
+      ),
+    );
+    expect(JSON.parse((await on('accounts', 'end-user', 'acme', 'ann', '--json')).stdout)).toEqual({
+      endUser: 'ann',
+      shared: false,
+      spent: '0.00',
+      held: '0.00',
+      running: 0,
+      requestsLeft: 4,
+    });
   });
 });
 

@@ -197,6 +197,67 @@ describe('the end user of a request', () => {
   });
 });
 
+describe('what counts for an end user', () => {
+  it('is told of its account, and of a key that has limits of its own', async () => {
+    const { router, baseURL, post } = await start({ dimensions: { user: true } });
+    const budget = { amount: '1.00', per: 'hour' } as const;
+    await router.accounts.update('acct', { endUsers: { budget, requestsPerMinute: 5, max: 1 } });
+    const { key, id } = await router.keys.create({ account: 'acct', endUsers: { requestsPerMinute: 2 } });
+    expect((await post({ ...QUESTION, user: 'ann' })).status).toBe(200);
+    expect((await post({ ...QUESTION, user: 'ben' })).status).toBe(200);
+    expect((await clientsOf(baseURL, key).post({ ...QUESTION, user: 'ann' })).status).toBe(200);
+    await expect.poll(() => router.accounts.get('acct')).toMatchObject({ held: '0.00' });
+
+    const ann = (await router.accounts.endUser('acct', 'ann'))!;
+    expect(ann).toMatchObject({ endUser: 'ann', shared: false, running: 0, requestsLeft: 4 });
+    expect(Number(ann.spent)).toBeGreaterThan(0);
+    expect(Number(ann.spent) + Number(ann.budgetLeft)).toBeCloseTo(1, 9);
+    expect(ann).not.toHaveProperty('key');
+    expect(await router.accounts.endUser('acct', 'ben')).toMatchObject({ shared: true, spent: ann.spent });
+    expect(await router.accounts.endUser('acct', 'cem', { key: id })).toMatchObject({
+      key: id,
+      shared: false,
+      spent: '0.00',
+      requestsLeft: 2,
+    });
+    expect(await router.accounts.endUser('acct', 'ann', { key: id })).toMatchObject({ requestsLeft: 1 });
+  });
+
+  it('is reported when it reaches a share of a budget', async () => {
+    const crossed: unknown[] = [];
+    const { router, post } = await start({
+      dimensions: { user: true },
+      thresholds: { budgetAt: ['0.0001'] },
+      hooks: { onThreshold: (event) => crossed.push(event) },
+    });
+    await router.accounts.update('acct', { endUsers: { budget: { amount: '0.10', per: 'lifetime' } } });
+    const response = await post({ ...QUESTION, user: 'ann' });
+    expect(response.status).toBe(200);
+    await expect.poll(() => crossed).toHaveLength(1);
+    expect(crossed).toEqual([
+      {
+        type: 'budget_at',
+        account: 'acct',
+        requestId: response.headers.get('x-request-id'),
+        share: '0.0001',
+        limitedBy: 'end_user',
+        endUser: 'ann',
+        amount: '0.10',
+        per: 'lifetime',
+        spent: (await router.accounts.endUser('acct', 'ann'))?.spent,
+      },
+    ]);
+  });
+
+  it('is nothing where nothing limits end users', async () => {
+    const { router } = await start();
+    expect(await router.accounts.endUser('acct', 'ann')).toBeUndefined();
+    expect(await router.accounts.endUser('nobody', 'ann')).toBeUndefined();
+    await expect(router.accounts.endUser('acct', '')).rejects.toThrow('endUser must be a text of 1 to 128');
+    await expect(router.accounts.endUser('acct', 'ann', { key: 'a b' })).rejects.toThrow('key must be');
+  });
+});
+
 describe('a paused key', () => {
   it('is refused in every process until it is resumed, and stays paused when it is changed', async () => {
     const one = await start();

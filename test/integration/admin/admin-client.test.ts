@@ -13,7 +13,7 @@ interface Setup {
 }
 
 async function start(): Promise<Setup> {
-  const gateway = await startGateway();
+  const gateway = await startGateway({ sessions: { secret: 's'.repeat(32) } });
   const door = await startAdmin({ router: gateway.router });
   onTestFinished(async () => {
     await door.close();
@@ -79,11 +79,15 @@ describe('a client of the admin API', () => {
     expect(await noted.revokeFoundKey({ key: id })).toMatchObject({ id, state: 'revoked' });
     expect(await noted.revokeKey({ account, id })).toMatchObject({ id, state: 'revoked' });
     expect(await noted.getKey({ account, id })).toMatchObject({ id, state: 'revoked' });
-    expect(await noted.updateAccount({ account, policy: { requests_per_minute: 5 } })).toMatchObject({
-      id: account,
-    });
+    const policy = { requests_per_minute: 5, end_users: { requests_per_minute: 2 } };
+    expect(await noted.updateAccount({ account, policy })).toMatchObject({ id: account });
+    const endUser = await noted.getEndUser({ account, end_user: 'ben/1' });
+    expect(endUser).toMatchObject({ end_user: 'ben/1', shared: false, requests_left: 2 });
     expect(await noted.getAccount({ account })).toMatchObject({ id: account, balance: '24.00' });
     expect((await noted.listAccounts({ limit: 10 })).data.map(({ id: each }) => each)).toContain(account);
+    const page = { max_spend: '1.00', ttl_ms: 60_000, origins: ['https://chat.example.com'] };
+    const made = await noted.createSession({ account, ...page });
+    expect(await noted.revokeSession({ session: made.session })).toEqual({ id: made.id, account });
     const { data: entries } = await noted.listJournal({ account, limit: 1 });
     expect(entries).toMatchObject([{ type: 'grant', id: 'g' }]);
     await noted.setAllowance({ account, allowance: 'pro', amount: '2.00', per: 'month' });

@@ -41,6 +41,41 @@ describe('the keys of the admin API', () => {
     await door.close();
   });
 
+  it('and the account say what counts for an end user', async () => {
+    const path = '/accounts/acme/end-users/ann%40x.org';
+    expect(await door.ask('GET', path)).toMatchObject({
+      status: 404,
+      body: { error: { code: 'account_not_found' } },
+    });
+    const end_users = { requests_per_minute: 3 };
+    const { id } = (await door.ask('POST', KEYS, { ...POLICY, end_users })).body;
+    expect(await door.ask('GET', path)).toMatchObject({
+      status: 404,
+      body: {
+        error: {
+          code: 'end_users_not_limited',
+          message:
+            'Account acme has no limits of end users: set end_users in its policy, or in that of a key.',
+        },
+      },
+    });
+    const fresh = { end_user: 'ann@x.org', shared: false, spent: '0.00', held: '0.00', running: 0 };
+    expect((await door.ask('GET', `${path}?key=${id}`)).body).toEqual({
+      ...fresh,
+      key: id,
+      requests_left: 3,
+    });
+    const policy = { end_users: { budget: { amount: '2.00', per: 'day' } } };
+    await door.ask('PATCH', '/accounts/acme', { policy });
+    expect((await door.ask('GET', path)).body).toEqual({
+      ...fresh,
+      budget_left: '2.00',
+      budget_resets_at: expect.stringMatching(/T00:00:00\.000Z$/),
+    });
+    const long = await door.ask('GET', `/accounts/acme/end-users/${'x'.repeat(129)}`);
+    expect([long.status, long.body.error.param]).toEqual([400, 'end_user']);
+  });
+
   it('are made with all that they may do, and say how they stand', async () => {
     const made = await door.ask('POST', KEYS, POLICY);
     expect(made).toMatchObject({ status: 201, body: { ...ON_THE_WIRE, state: 'active', duplicate: false } });

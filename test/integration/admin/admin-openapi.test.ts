@@ -201,6 +201,9 @@ describe('the description of the admin API', () => {
     await check('PATCH', account, '/accounts/acct', {});
     await check('GET', account, '/accounts/acct');
     await check('GET', account, '/accounts/nobody');
+    const endUser = `${account}/end-users/{end_user}`;
+    await check('GET', endUser, '/accounts/acct/end-users/ann');
+    await check('GET', endUser, '/accounts/nobody/end-users/ann');
     await check('GET', '/accounts', '/accounts?limit=1');
     await check('GET', `${account}/journal`, '/accounts/acct/journal');
     await check('GET', '/usage', '/usage?group_by=day,account,key,model');

@@ -17,14 +17,16 @@ afterEach(async () => {
   for (const gateway of gateways.splice(0)) await gateway.close();
 });
 
-async function start(options: Partial<ChatCompletionsRouterOptions> = {}): Promise<Gateway> {
+type Started = Omit<Gateway, 'post' | 'fetch'> & { readonly post: Gateway['post'] };
+
+async function start(options: Partial<ChatCompletionsRouterOptions> = {}): Promise<Started> {
   const gateway = await startGateway({ models: { 'acme/fast': MODEL }, dimensions: DIMENSIONS, ...options });
   gateways.push(gateway);
   return gateway;
 }
 
 /** Asks, and returns what its charge was told with. */
-async function ask({ post, nextSettled }: Gateway, more: object = {}, headers: Record<string, string> = {}) {
+async function ask({ post, nextSettled }: Started, more: object = {}, headers: Record<string, string> = {}) {
   const settled = nextSettled();
   expect((await post({ ...QUESTION, ...more }, { headers })).status).toBe(200);
   return await settled;

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import {
   type BalanceBelow,
+  type BudgetAt,
   type ChatCompletionsRouter,
   createChatCompletionsRouter,
   type LedgerEvent,
@@ -21,6 +22,7 @@ describeEachStore('thresholds', (newLedger) => {
   let ledger: OpenLedger;
   const routers: ChatCompletionsRouter[] = [];
   const crossed: BalanceBelow[] = [];
+  const budgets: BudgetAt[] = [];
   const events: LedgerEvent[] = [];
   const settled: Settled[] = [];
   const errors: Error[] = [];
@@ -31,7 +33,7 @@ describeEachStore('thresholds', (newLedger) => {
 
   afterEach(async () => {
     for (const router of routers.splice(0)) await router.close();
-    for (const list of [crossed, events, settled, errors]) list.length = 0;
+    for (const list of [crossed, budgets, events, settled, errors]) list.length = 0;
   });
 
   function open(thresholds: ThresholdOptions): ChatCompletionsRouter {
@@ -40,7 +42,7 @@ describeEachStore('thresholds', (newLedger) => {
       store: ledger(),
       thresholds,
       hooks: {
-        onThreshold: (event) => crossed.push(event),
+        onThreshold: (event) => (event.type === 'budget_at' ? budgets.push(event) : crossed.push(event)),
         onLedgerEvent: (event) => events.push(event),
         onSettled: (event) => settled.push(event),
         onError: (error) => errors.push(error),
@@ -97,6 +99,69 @@ describeEachStore('thresholds', (newLedger) => {
     expect(settled.at(-1)?.available).toBe('0.50');
     await large.void();
     expect(crossed).toEqual([]);
+  });
+
+  describe('of a budget', () => {
+    const shares = { budgetAt: ['1', '0.80', '0.5', '0.8'] };
+
+    it('are reported once each, by one of the processes that charge at the same time', async () => {
+      const [one, two] = [open(shares), open(shares)];
+      await one.credits.grant('acme', '100.00', { id: 'welcome' });
+      await one.accounts.update('acme', { budget: { amount: '10.00', per: 'lifetime' } });
+      await Promise.all(Array.from({ length: 40 }, (_, n) => charge(n % 2 === 0 ? one : two, '0.25')));
+      const reached = { account: 'acme', limitedBy: 'account', amount: '10.00', per: 'lifetime' };
+      expect(budgets.toSorted((a, b) => (a.share < b.share ? -1 : 1))).toEqual([
+        { type: 'budget_at', ...reached, share: '0.5', spent: '5.00', requestId: expect.any(String) },
+        { type: 'budget_at', ...reached, share: '0.8', spent: '8.00', requestId: expect.any(String) },
+        { type: 'budget_at', ...reached, share: '1', spent: '10.00', requestId: expect.any(String) },
+      ]);
+      expect(events).toEqual(budgets);
+      expect(errors).toEqual([]);
+    });
+
+    it('are reported of each budget that a charge moves', async () => {
+      const router = open(shares);
+      await router.credits.grant('acme', '100.00', { id: 'welcome' });
+      const budget = [
+        { amount: '2.00', per: 'month' },
+        { amount: '4.00', per: 'lifetime' },
+      ] as const;
+      await router.accounts.update('acme', { budget });
+      const { id } = await router.keys.create({
+        account: 'acme',
+        budget: { amount: '1.50', per: 'lifetime' },
+      });
+      const hold = await router.holds.open({ account: 'acme', model: 'job', amount: '1.20', key: id });
+      await hold.settle('1.20');
+      const common = { type: 'budget_at', account: 'acme', requestId: hold.requestId, spent: '1.20' };
+      const ofKey = { ...common, limitedBy: 'key', key: id, amount: '1.50', per: 'lifetime' };
+      const ofAccount = { ...common, limitedBy: 'account', amount: '2.00', per: 'month' };
+      expect(budgets).toEqual([
+        { ...ofKey, share: '0.5' },
+        { ...ofKey, share: '0.8' },
+        { ...ofAccount, share: '0.5', resetsAt: expect.any(Number) },
+      ]);
+    });
+
+    it('are reported again after a refund', async () => {
+      const router = open(shares);
+      await router.credits.grant('acme', '100.00', { id: 'welcome' });
+      await router.accounts.update('acme', { budget: { amount: '2.00', per: 'lifetime' } });
+      await charge(router, '1.00');
+      expect(budgets.map(({ share }) => share)).toEqual(['0.5']);
+      const charged = settled[0]!;
+      await router.credits.refund(charged.requestId, { account: 'acme', reason: 'broken' });
+      await charge(router, '1.00');
+      expect(budgets.map(({ share }) => share)).toEqual(['0.5', '0.5']);
+    });
+
+    it('are not asked for unless they are set', async () => {
+      const router = open({ balanceBelow: ['1.00'] });
+      await router.credits.grant('acme', '100.00', { id: 'welcome' });
+      await router.accounts.update('acme', { budget: { amount: '1.00', per: 'lifetime' } });
+      await charge(router, '1.00');
+      expect([budgets, events]).toEqual([[], []]);
+    });
   });
 
   describe('with a top-up', () => {
@@ -230,6 +295,12 @@ describe('the option thresholds', () => {
     [{ topUp: { below: 1, run: () => {} } }, 'thresholds.topUp.below must be a decimal string of USD'],
     [{ topUp: { below: '1', run: () => {}, retryMs: 0 } }, 'thresholds.topUp.retryMs must be a number'],
     [{ ballanceBelow: [] }, 'ballanceBelow'],
+    [{ budgetAt: '0.8' }, 'thresholds.budgetAt must be a list of at most 16 shares, got "0.8"'],
+    [{ budgetAt: ['0.8', '0'] }, 'thresholds.budgetAt[1] must be more than "0", and "1" at most'],
+    [{ budgetAt: ['0.0000'] }, 'thresholds.budgetAt[0] must be more than "0", and "1" at most'],
+    [{ budgetAt: ['1.01'] }, 'thresholds.budgetAt[0] must be more than "0", and "1" at most'],
+    [{ budgetAt: ['0.00001'] }, 'thresholds.budgetAt[0] must be'],
+    [{ budgetAt: [0.8] }, 'thresholds.budgetAt[0] must be more than "0", and "1" at most, as "0.8", got 0.8'],
   ])('is refused by the name of what is wrong: %j', (thresholds, message) => {
     const make = () => createChatCompletionsRouter({ ...OPTIONS, store: 'memory:', thresholds } as never);
     expect(make).toThrow(message);

@@ -43,6 +43,8 @@ describe('an account in Redis that another gateway has deleted', { timeout: 30_0
     expect(other.provider.received).toHaveLength(1);
     expect((await redis.keys('*')).filter((name) => /acct\}/.test(name))).toEqual(['ccr:{acct}:a']);
     expect(await redis.hkeys('ccr:{acct}:a')).toEqual(['gone']);
+    // For a day it is known that it was deleted.
+    expect(Math.ceil((await redis.ttl('ccr:{acct}:a')) / 3600)).toBe(24);
   });
 
   it('is refused with its cached key for a model that costs nothing, too', async () => {

@@ -77,6 +77,26 @@ const positions = async (): Promise<bigint[]> =>
   (await store.journal('acme', 0n, 1000)).map((line) => line.seq);
 
 describe('housekeeping', () => {
+  it('removes end users and sessions that nothing needs any more', async () => {
+    await store.grant({ account: 'acme', id: 'g1', amount: 100n });
+    const endUsers = { budgets: [{ amount: 10n, per: 'day' as const }] };
+    await store.updateKey({ account: 'acme', key: '@', version: 0, name: '', endUsers });
+    const session = { account: 'acme', key: 'ses-a', hash: 'a'.repeat(64), name: '', expiresAt: NOON + HOUR };
+    await store.createKey(session);
+    await store.admit({ ...admission(1, 1n), endUser: 'alice' });
+    await store.settle(settlement(1, 1n));
+    open().start();
+    const rows = async (): Promise<number[]> => {
+      const state = await store.snapshot('acme');
+      return [state?.endUsers.length ?? 0, state?.keys.filter(({ key }) => key === 'ses-a').length ?? 0];
+    };
+    await vi.advanceTimersByTimeAsync(HOUR);
+    expect(await rows()).toEqual([1, 1]);
+    vi.setSystemTime(Date.now() + 2 * DAY);
+    await vi.advanceTimersByTimeAsync(MINUTE);
+    expect(await rows()).toEqual([0, 0]);
+  });
+
   it('begins when it is started, not when it is made', async () => {
     const housekeeping = open();
     await vi.advanceTimersByTimeAsync(10 * MINUTE);

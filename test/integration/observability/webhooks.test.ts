@@ -17,7 +17,7 @@ const OPTIONS = {
   store: 'memory:',
   providers: { none: { baseURL: 'http://127.0.0.1:1/v1', apiKey: 'sk' } },
   models: { none: { targets: ['none/none'], pricing: 'free' as const } },
-  thresholds: { balanceBelow: ['5.00'] },
+  thresholds: { balanceBelow: ['5.00'], budgetAt: ['0.5'] },
 };
 
 interface Delivery {
@@ -89,14 +89,15 @@ describe('webhooks', () => {
 
   it('send the chosen events of a router, signed', async () => {
     const sender = open({
-      events: ['balance_below', 'settled'],
+      events: ['balance_below', 'budget_at', 'settled'],
       secret: [SECRET, `whsec_${'B'.repeat(32)}`],
     });
     const router = createChatCompletionsRouter({ ...OPTIONS, hooks: sender.hooks });
     await router.credits.grant('acme', '6.00', { id: 'welcome' });
+    await router.accounts.update('acme', { budget: { amount: '6.00', per: 'lifetime' } });
     const hold = await router.holds.open({ account: 'acme', model: 'job', amount: '2.00' });
     await hold.settle('3.00');
-    while (received.length < 2) await once(arrivals, 'delivery');
+    while (received.length < 3) await once(arrivals, 'delivery');
     await router.close();
     const bodies = received.map(({ body }) => JSON.parse(body) as { type: string; data: object });
     expect(bodies.toSorted((one, other) => (one.type < other.type ? -1 : 1))).toMatchObject([
@@ -104,6 +105,10 @@ describe('webhooks', () => {
         type: 'balance_below',
         timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
         data: { account: 'acme', threshold: '5.00', unspent: '3.00', requestId: hold.requestId },
+      },
+      {
+        type: 'budget_at',
+        data: { account: 'acme', limitedBy: 'account', share: '0.5', amount: '6.00', spent: '3.00' },
       },
       { type: 'settled', data: { account: 'acme', charged: '3.00', available: '3.00' } },
     ]);

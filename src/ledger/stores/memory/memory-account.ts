@@ -102,6 +102,10 @@ export class MemoryAccount implements AccountRows {
     this.saveKey(row);
   }
 
+  deleteKey(row: KeyRow): void {
+    this.#keys.delete(row.key);
+  }
+
   endUser(id: string): EndUserRow | undefined {
     return this.#endUsers.get(id);
   }
@@ -112,6 +116,14 @@ export class MemoryAccount implements AccountRows {
 
   saveEndUser(row: EndUserRow): void {
     this.#endUsers.set(row.id, row);
+  }
+
+  deleteEndUser(row: EndUserRow): void {
+    this.#endUsers.delete(row.id);
+  }
+
+  endUsers(): Iterable<EndUserRow> {
+    return this.#endUsers.values();
   }
 
   openLots(): readonly LotRow[] {

@@ -12,8 +12,7 @@ export class MemoryDimensions implements DimensionRows {
   }
 
   values(day: string, dimension: string): number {
-    const rows = this.#rows.get(`${day} ${dimension}`);
-    return rows ? rows.size - (rows.has('') ? 1 : 0) : 0;
+    return this.#rows.get(`${day} ${dimension}`)?.size ?? 0;
   }
 
   count(usage: DimensionRow): void {

@@ -7,6 +7,7 @@ import {
   checkAdjust,
   checkAdmit,
   checkCreateKey,
+  checkEndUserOf,
   checkExtend,
   checkCompactUsage,
   checkGrant,
@@ -23,6 +24,7 @@ import {
   checkVoid,
 } from '../../engine/validate-commands.ts';
 import {
+  endUserStatus,
   foundKey,
   isSameKey,
   keyHashes,
@@ -70,6 +72,7 @@ import {
   ACCOUNT_POLICY,
   type CreateKey,
   type CreateKeyResult,
+  type EndUserStatus,
   type FoundKey,
   type KeyHashes,
   type KeyRecord,
@@ -82,6 +85,7 @@ import {
 import { allow, endAllowance } from '../../engine/allowances.ts';
 import { updateCredits } from '../../engine/due-credits.ts';
 import { adjust, grant, setFloor } from '../../engine/grants.ts';
+import { pruneEndUsers, pruneSessions } from '../../engine/pruning.ts';
 import { refund } from '../../engine/refunds.ts';
 import { checkAllow, checkEndAllowance, checkRefund, checkSetFloor } from '../../engine/validate-changes.ts';
 import { verify } from '../../engine/witnesses.ts';
@@ -181,8 +185,7 @@ export class MemoryStore implements LedgerStore {
     const running = rows.state(account).requests.filter(({ state }) => state === 'held').length;
     if (running > 0) return { code: 'running', requests: running };
     updateCredits(rows, now);
-    for (const [hash, pointer] of this.#pointers)
-      if (pointer.account === account) this.#pointers.delete(hash);
+    this.#dropPointers(account, () => true);
     this.#accounts.delete(account);
     const deleted = deletedSums(rows, now);
     this.#deleted.push(deleted);
@@ -262,6 +265,17 @@ export class MemoryStore implements LedgerStore {
     this.#accounts.get(account)?.compactUsage(beforeDay);
   }
 
+  async prune(account: string): Promise<number> {
+    checkAccount(account);
+    const rows = this.#accounts.get(account);
+    if (!rows) return 0;
+    const now = this.#now();
+    const endUsers = pruneEndUsers(rows, rows.endUsers(), now);
+    const sessions = pruneSessions(rows, rows.keys(), now);
+    if (sessions > 0) this.#dropPointers(account, (key) => !rows.key(key));
+    return endUsers + sessions;
+  }
+
   async freeze(account: string, frozen: boolean): Promise<boolean> {
     checkAccount(account);
     const rows = this.#accounts.get(account);
@@ -300,6 +314,12 @@ export class MemoryStore implements LedgerStore {
     checkKeyOf(account, key);
     const row = this.#accounts.get(account)?.key(key);
     return row && (row.hash || key === ACCOUNT_POLICY) ? keyStatus(account, row, this.#now()) : undefined;
+  }
+
+  async endUserState(account: string, endUser: string, key?: string): Promise<EndUserStatus | undefined> {
+    checkEndUserOf(account, endUser, key);
+    const rows = this.#accounts.get(account);
+    return rows && endUserStatus(rows, { endUser, key }, this.#now());
   }
 
   async keys(account: string): Promise<readonly KeyRecord[]> {
@@ -370,6 +390,13 @@ export class MemoryStore implements LedgerStore {
     this.#lastReading = observed?.reading ?? this.#lastReading;
     if (observed?.step) for (const account of this.#accounts.values()) account.moveLeases(observed.step);
     return now;
+  }
+
+  /** Forgets the hashes of some of an account's keys. */
+  #dropPointers(account: string, isOne: (key: string) => boolean): void {
+    for (const [hash, pointer] of this.#pointers) {
+      if (pointer.account === account && isOne(pointer.key)) this.#pointers.delete(hash);
+    }
   }
 
   #open({ account, mustExist }: MakesAccount & { readonly account: string }): MemoryAccount | undefined {

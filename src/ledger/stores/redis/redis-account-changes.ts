@@ -18,7 +18,7 @@ import { shardOf } from './redis-keys.ts';
 import { afterwards, type ScriptRunner } from './script-runner.ts';
 import { adjust } from './lua/adjust.ts';
 import { allow } from './lua/allow.ts';
-import { type LuaScript, ReplyReader } from './lua/define-script.ts';
+import type { LuaScript } from './lua/define-script.ts';
 import {
   deleteAccount,
   type Deletion,
@@ -33,6 +33,7 @@ import { dropPointer } from './lua/key-pointers.ts';
 import { refund } from './lua/refund.ts';
 import { dimensionTerms, withoutBlanks, witnessTerms } from './lua/row-fields.ts';
 import { setFloor } from './lua/set-floor.ts';
+import { scanHash } from './scan-hash.ts';
 
 /** What operators change of an account: its credits, its allowances, its floor, and whether it exists. */
 export class RedisAccountChanges {
@@ -151,17 +152,11 @@ export class RedisAccountChanges {
   }
 
   async *deletedAccounts(): AsyncGenerator<DeletedAccount> {
-    let cursor = '0';
-    // A scan may return a field twice.
     const seen = new Set<string>();
-    do {
-      const reply = new ReplyReader(await this.#runner.send('hscan', this.#runner.keys.deleted(), cursor));
-      cursor = reply.text();
-      for (const row of reply.nested().pairs()) {
-        if (!seen.has(row[0])) yield unpackDeleted(row);
-        seen.add(row[0]);
-      }
-    } while (cursor !== '0');
+    for await (const row of scanHash(this.#runner, this.#runner.keys.deleted())) {
+      if (!seen.has(row[0])) yield unpackDeleted(row);
+      seen.add(row[0]);
+    }
   }
 
   async #finishDeletion(account: string, { deleted, pointers }: Deletion): Promise<void> {

@@ -1,15 +1,18 @@
 import {
   checkAccount,
   checkCreateKey,
+  checkEndUserOf,
   checkKeyOf,
   checkRotateKey,
   checkUpdateKey,
 } from '../../engine/validate-commands.ts';
-import { foundKey, keyHashes, keyRecord, keyStatus } from '../../engine/key-states.ts';
+import { endUserRowId } from '../../engine/account-rows.ts';
+import { endUserStatus, foundKey, keyHashes, keyRecord, keyStatus } from '../../engine/key-states.ts';
 import {
   ACCOUNT_POLICY,
   type CreateKey,
   type CreateKeyResult,
+  type EndUserStatus,
   type FoundKey,
   type KeyHashes,
   type KeyRecord,
@@ -24,7 +27,7 @@ import type { RedisKeys } from './redis-keys.ts';
 import { createKey } from './lua/create-key.ts';
 import { dropPointer, readPointer, writePointer } from './lua/key-pointers.ts';
 import { expiryTerm, keyLimitTerms, keyRow, keyRows } from './lua/key-fields.ts';
-import { readKey, readKeys } from './lua/read-keys.ts';
+import { readEndUser, readKey, readKeys } from './lua/read-keys.ts';
 import { revokeKey } from './lua/revoke-key.ts';
 import { rotateKey } from './lua/rotate-key.ts';
 import { updateKey } from './lua/update-key.ts';
@@ -82,6 +85,23 @@ export class RedisApiKeys {
     const { now, fields } = await this.#read(account, key);
     const row = keyRow(fields, key);
     return row && (row.hash || key === ACCOUNT_POLICY) ? keyStatus(account, row, now) : undefined;
+  }
+
+  async endUserState(account: string, endUser: string, key?: string): Promise<EndUserStatus | undefined> {
+    checkEndUserOf(account, endUser, key);
+    const scopes = key === undefined ? [''] : ['', key];
+    const ids = scopes.flatMap((scope) => [endUserRowId(endUser, scope), endUserRowId('', scope)]);
+    const { now, endUserCount, fields, rows } = await this.#runner.run(readEndUser, this.#of(account), [
+      this.#runner.clock(),
+      key ?? '',
+      ...ids,
+    ]);
+    const found = {
+      key: (id: string) => keyRow(fields, id),
+      endUser: (id: string) => rows.get(id),
+      endUserCount: () => endUserCount,
+    };
+    return endUserStatus(found, { endUser, key }, now);
   }
 
   async keys(account: string): Promise<readonly KeyRecord[]> {

@@ -27,6 +27,16 @@ export class RedisKeys {
     return `${this.#prefix}{${account}}:u`;
   }
 
+  /** The API keys of an account; also in `ofAccount`. */
+  apiKeys(account: string): string {
+    return `${this.#prefix}{${account}}:k`;
+  }
+
+  /** The end users of an account; also in `ofAccount`. */
+  endUsers(account: string): string {
+    return `${this.#prefix}{${account}}:e`;
+  }
+
   /** The pointer from the hash of an API key to its account and key id. */
   pointer(hash: string): string {
     return `${this.#prefix}k:${hash}`;

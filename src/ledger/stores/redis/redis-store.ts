@@ -48,6 +48,7 @@ import {
 import type {
   CreateKey,
   CreateKeyResult,
+  EndUserStatus,
   FoundKey,
   KeyHashes,
   KeyRecord,
@@ -64,6 +65,7 @@ import { RedisApiKeys } from './redis-api-keys.ts';
 import { createClient, type RedisClient } from './redis-client.ts';
 import { RedisConnection } from './redis-connection.ts';
 import { DueAccounts } from './redis-due.ts';
+import { prune } from './redis-pruning.ts';
 import { SweepRounds, type Swept } from './redis-sweep.ts';
 import type { Durability } from './redis-durability.ts';
 import { RedisKeys, SHARDS } from './redis-keys.ts';
@@ -273,6 +275,7 @@ export class RedisStore implements LedgerStore {
       command.inParts ? '1' : '0',
       command.wasAdmitted ? '1' : '0',
       endUserTerm(command),
+      command.watchesBudgets ? '1' : '0',
       ...witnessTerms(command),
     ]);
   }
@@ -383,6 +386,11 @@ export class RedisStore implements LedgerStore {
     await this.#usage.compact(account, beforeDay);
   }
 
+  async prune(account: string): Promise<number> {
+    checkAccount(account);
+    return prune(this.#runner, account);
+  }
+
   async freeze(account: string, frozen: boolean): Promise<boolean> {
     checkAccount(account);
     const keys = this.#keys.ofAccount(account);
@@ -416,6 +424,10 @@ export class RedisStore implements LedgerStore {
 
   keyState(account: string, key: string): Promise<KeyStatus | undefined> {
     return this.#apiKeys.keyState(account, key);
+  }
+
+  endUserState(account: string, endUser: string, key?: string): Promise<EndUserStatus | undefined> {
+    return this.#apiKeys.endUserState(account, endUser, key);
   }
 
   keys(account: string): Promise<readonly KeyRecord[]> {

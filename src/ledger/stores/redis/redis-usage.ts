@@ -1,8 +1,7 @@
 import type { DimensionRow, UsageRow } from '../../contract/ledger-store.ts';
-import { SENTINEL } from './lua/account-lua.ts';
-import { ReplyReader } from './lua/define-script.ts';
 import { compactUsage } from './lua/compact-usage.ts';
 import { dimensionRow, isOfDimension, usageDay, usageRow } from './lua/row-fields.ts';
+import { scanHash } from './scan-hash.ts';
 import type { ScriptRunner } from './script-runner.ts';
 
 /** Usage rows, read page by page, so that an account with many rows doesn't block Redis. */
@@ -17,7 +16,7 @@ export class UsageRows {
   async read(account: string, fromDay: string, toDay: string): Promise<UsageRow[]> {
     // A scan may return a field twice.
     const rows = new Map<string, UsageRow>();
-    for await (const row of this.#scan(account)) {
+    for await (const row of scanHash(this.#runner, this.#runner.keys.usage(account))) {
       const day = usageDay(row[0]);
       if (isOfDimension(row[0])) continue;
       if (day >= fromDay && day <= toDay) rows.set(row[0], usageRow(row));
@@ -28,7 +27,7 @@ export class UsageRows {
   /** The same of one dimension. */
   async readBy(account: string, dimension: string, fromDay: string, toDay: string): Promise<DimensionRow[]> {
     const rows = new Map<string, DimensionRow>();
-    for await (const fieldAndCounts of this.#scan(account)) {
+    for await (const fieldAndCounts of scanHash(this.#runner, this.#runner.keys.usage(account))) {
       const row = dimensionRow(fieldAndCounts);
       if (row?.dimension !== dimension || row.day < fromDay || row.day > toDay) continue;
       rows.set(row.value + row.day, row);
@@ -39,26 +38,15 @@ export class UsageRows {
   /** Compacts the rows of earlier days. */
   async compact(account: string, beforeDay: string): Promise<void> {
     const fields = new Set<string>();
-    for await (const [field] of this.#scan(account)) if (usageDay(field) < beforeDay) fields.add(field);
+    for await (const [field] of scanHash(this.#runner, this.#runner.keys.usage(account)))
+      if (usageDay(field) < beforeDay) fields.add(field);
     const old = [...fields];
     for (let from = 0; from < old.length; from += COMPACTED_BY_SCRIPT) {
       const some = old.slice(from, from + COMPACTED_BY_SCRIPT);
       await this.#runner.run(compactUsage, this.#runner.keys.ofAccount(account), some);
     }
   }
-
-  async *#scan(account: string): AsyncGenerator<[field: string, counts: string]> {
-    const key = this.#runner.keys.usage(account);
-    let cursor = '0';
-    do {
-      const from = cursor;
-      const reply = new ReplyReader(await this.#runner.send('hscan', key, from, 'COUNT', PAGE));
-      cursor = reply.text();
-      for (const row of reply.nested().pairs()) if (row[0] !== SENTINEL) yield row;
-    } while (cursor !== '0');
-  }
 }
 
-const PAGE = '500';
 /** Rows that one script compacts. */
 const COMPACTED_BY_SCRIPT = 500;

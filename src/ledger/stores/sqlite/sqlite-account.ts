@@ -11,6 +11,7 @@ import {
 } from '../../engine/account-rows.ts';
 import type { AccountState, DeletedAccount, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
 import { ACCOUNT_POLICY, type FoundKey } from '../../contract/key-records.ts';
+import { SESSION_PREFIX } from '../../contract/reserved-ids.ts';
 import { accountHolders, foundKey } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
@@ -18,9 +19,9 @@ import { SqliteAllowances } from './sqlite-allowances.ts';
 import { type Columns, integer, number, text, valuesOf } from './sqlite-columns.ts';
 import { deleteRows, runningRequests } from './sqlite-deletion.ts';
 import { SqliteDimensions } from './sqlite-dimensions.ts';
+import { SqliteEndUsers } from './sqlite-end-users.ts';
 import {
   TOTALS,
-  END_USER,
   KEY,
   KEY_STATE,
   KEY_TERMS,
@@ -48,9 +49,7 @@ export class SqliteAccount implements AccountRows {
   #savedTotals: readonly SqlValue[];
   readonly #keys = new Map<string, { readonly row: KeyRow; isStored: boolean }>();
   readonly #changedKeys = new Set<string>();
-  readonly #endUsers = new Map<string, EndUserRow>();
-  readonly #changedEndUsers = new Set<EndUserRow>();
-  #endUserCount: number | undefined;
+  readonly #endUsers: SqliteEndUsers;
   #lots: readonly LotRow[] | undefined;
   readonly #changedLots = new Set<LotRow>();
   readonly #allowances: SqliteAllowances;
@@ -80,6 +79,7 @@ export class SqliteAccount implements AccountRows {
     this.#sql = sql;
     this.#id = integer(row, 'id');
     this.#allowances = new SqliteAllowances(sql, this.#id);
+    this.#endUsers = new SqliteEndUsers(sql, this.#id);
     this.dimensions = new SqliteDimensions(sql, this.#id);
     this.totals = TOTALS.read(row);
     this.#savedTotals = valuesOf(TOTALS, this.totals);
@@ -156,26 +156,39 @@ export class SqliteAccount implements AccountRows {
     this.#keys.delete(row.key);
   }
 
+  deleteKey(row: KeyRow): void {
+    this.#changedKeys.delete(row.key);
+    this.#keys.delete(row.key);
+    this.#sql(DELETE_KEY).run(this.#id, row.key);
+  }
+
+  /** The sessions that expired before a time, at most `most`. */
+  expiredSessions(before: number, most: number): KeyRow[] {
+    this.save();
+    return this.#sql(EXPIRED_SESSIONS)
+      .all(this.#id, SESSION_PREFIX, `${SESSION_PREFIX}~`, before, most)
+      .map(KEY.read);
+  }
+
   endUser(id: string): EndUserRow | undefined {
-    const known = this.#endUsers.get(id);
-    if (known) return known;
-    const columns = this.#sql(END_USER_BY_ID).get(this.#id, id);
-    if (!columns) return undefined;
-    const row = END_USER.read(columns);
-    this.#endUsers.set(id, row);
-    return row;
+    return this.#endUsers.find(id);
   }
 
   endUserCount(): number {
-    this.#endUserCount ??= Number(integer(this.#sql(COUNT_END_USERS).get(this.#id) ?? {}, 'count'));
-    return this.#endUserCount;
+    return this.#endUsers.count();
   }
 
   saveEndUser(row: EndUserRow): void {
-    // A new one has been counted: `endUser` did not find it.
-    if (this.#endUserCount !== undefined && !this.#endUsers.has(row.id)) this.#endUserCount += 1;
-    this.#endUsers.set(row.id, row);
-    this.#changedEndUsers.add(row);
+    this.#endUsers.save(row);
+  }
+
+  deleteEndUser(row: EndUserRow): void {
+    this.#endUsers.delete(row);
+  }
+
+  /** End users of whom nothing runs, after an id, in order, at most `most`. */
+  idleEndUsers(after: string, most: number): EndUserRow[] {
+    return this.#endUsers.idle(after, most);
   }
 
   openLots(): readonly LotRow[] {
@@ -237,9 +250,7 @@ export class SqliteAccount implements AccountRows {
   /** Writes the changed totals, keys, lots and usage. */
   save(): void {
     for (const id of this.#changedKeys) this.#writeKey(id);
-    for (const row of this.#changedEndUsers)
-      this.#sql(SAVE_END_USER).run(this.#id, ...valuesOf(END_USER, row));
-    this.#changedEndUsers.clear();
+    this.#endUsers.write();
     for (const lot of this.#changedLots) {
       if (lot.remaining === 0n) this.#sql(DELETE_LOT).run(this.#id, lot.id);
       else this.#sql(SAVE_LOT).run(this.#id, ...valuesOf(LOT, lot));
@@ -269,11 +280,6 @@ export class SqliteAccount implements AccountRows {
   /** All keys, as saved. */
   keys(): KeyRow[] {
     return this.#sql(KEYS).all(this.#id).map(KEY.read);
-  }
-
-  /** All end users, as saved. */
-  #allEndUsers(): EndUserRow[] {
-    return this.#sql(END_USERS).all(this.#id).map(END_USER.read);
   }
 
   line(seq: bigint): JournalLine | undefined {
@@ -317,7 +323,7 @@ export class SqliteAccount implements AccountRows {
       requests: this.#sql(REQUESTS)
         .all(this.#id)
         .map((row) => requestRecord(REQUEST.read(row))),
-      ...accountHolders(account, this.keys(), this.#allEndUsers()),
+      ...accountHolders(account, this.keys(), this.#endUsers.all()),
       compacted: {
         seq: integer(compacted, 'compacted_seq'),
         at: number(compacted, 'compacted_at'),
@@ -415,13 +421,8 @@ const KEY_BY_HASH = `
 const INSERT_KEY = insert('keys', KEY);
 const UPDATE_KEY = `${update('keys', KEY_STATE)} WHERE account = ? AND id = ?`;
 const UPDATE_KEY_TERMS = `${update('keys', KEY_TERMS)} WHERE account = ? AND id = ?`;
-
-const END_USERS = `SELECT ${END_USER.names.join(', ')} FROM end_users WHERE account = ?`;
-const END_USER_BY_ID = `${END_USERS} AND id = ?`;
-const COUNT_END_USERS = 'SELECT count(*) AS count FROM end_users WHERE account = ?';
-const SAVE_END_USER = `${insert('end_users', END_USER)} ON CONFLICT DO UPDATE SET ${KEY_STATE.names
-  .map((column) => `${column} = excluded.${column}`)
-  .join(', ')}`;
+const DELETE_KEY = 'DELETE FROM keys WHERE account = ? AND id = ?';
+const EXPIRED_SESSIONS = `${KEYS} AND id > ? AND id < ? AND hash IS NOT NULL AND expires_at <= ? AND running = 0 LIMIT ?`;
 
 const LOTS = `SELECT ${LOT.names.join(', ')} FROM lots WHERE account = ?`;
 const SAVE_LOT = `${insert('lots', LOT)} ON CONFLICT DO UPDATE SET remaining = excluded.remaining`;

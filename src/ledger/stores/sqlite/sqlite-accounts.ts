@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { DeletedAccount } from '../../contract/account-changes.ts';
+import type { MakesAccount } from '../../contract/reply.ts';
 import type { ClockReading } from '../../engine/clock-steps.ts';
 import { SqliteAccount } from './sqlite-account.ts';
 import { integer } from './sqlite-columns.ts';
@@ -45,6 +46,11 @@ export class SqliteAccounts {
   /** Finds or creates an account. */
   open(name: string): SqliteAccount {
     return this.#known(name) ?? this.#use(name, SqliteAccount.open(this.sql, name));
+  }
+
+  /** Finds the account, or creates it unless `mustExist`. */
+  openFor({ account, mustExist }: MakesAccount & { readonly account: string }): SqliteAccount | undefined {
+    return mustExist ? this.find(account) : this.open(account);
   }
 
   /** Deletes an account, and records its sums. */

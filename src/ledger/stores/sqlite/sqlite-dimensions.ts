@@ -42,8 +42,9 @@ export class SqliteDimensions implements DimensionRows {
       addCounts(counts, usage);
       return;
     }
-    const values = value === '' || this.has(day, dimension, value) ? undefined : this.values(day, dimension);
-    if (values !== undefined) this.#values.set(`${day} ${dimension}`, values + 1);
+    if (!this.has(day, dimension, value)) {
+      this.#values.set(`${day} ${dimension}`, this.values(day, dimension) + 1);
+    }
     this.#counts.set(`${day} ${dimension} ${value}`, { ...usage });
   }
 
@@ -75,7 +76,7 @@ const ALL = 'SELECT * FROM usage_by_dimension WHERE account = ?';
 const ROWS = `${ALL} AND dimension = ? AND day >= ? AND day <= ?`;
 const HAS = `${ALL} AND day = ? AND dimension = ? AND value = ?`;
 const VALUES =
-  "SELECT count(*) AS count FROM usage_by_dimension WHERE account = ? AND day = ? AND dimension = ? AND value <> ''";
+  'SELECT count(*) AS count FROM usage_by_dimension WHERE account = ? AND day = ? AND dimension = ?';
 const DELETE = 'DELETE FROM usage_by_dimension WHERE account = ? AND day < ?';
 const COUNT = `
   INSERT INTO usage_by_dimension (account, ${DIMENSION_USAGE.names.join(', ')})

@@ -7,6 +7,7 @@ import { updateCredits } from '../../engine/due-credits.ts';
 import { adjust, grant } from '../../engine/grants.ts';
 import type { SettledUsage } from '../../contract/ledger-store.ts';
 import { RequestIds } from '../../contract/request-ids.ts';
+import { SESSION_PREFIX } from '../../contract/reserved-ids.ts';
 import { findKey, isHashTaken, type SqliteAccount } from './sqlite-account.ts';
 import { accountNames, overdueAccounts } from './sqlite-account-names.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
@@ -14,6 +15,7 @@ import { claim } from './sqlite-claims.ts';
 import { followClock } from './sqlite-clock.ts';
 import { deletedAccounts } from './sqlite-deletion.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
+import { prunePage } from './sqlite-pruning.ts';
 
 /** Not a valid account name, so no account can have it. */
 const ACCOUNT = '{rehearsal}';
@@ -58,6 +60,8 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
   command((rows) => allow(rows, { account, id: 'p1', ...TERMS, anchor: 0, until: now + DAY_MS }, now));
   isHashTaken(sql, hash);
   command((rows) => rows.saveKey(newKey({ key: 'k1', hash, name: account }, now)));
+  const session = { key: `${SESSION_PREFIX}1`, hash: `${account} 3`, name: account, expiresAt: now };
+  command((rows) => rows.saveKey(newKey(session, now)));
   findKey(sql, hash, now);
   command((rows) => updateKey(rows, { account, key: 'k1', name: 'k1', version: 1, endUsers: {} }, now));
   command((rows) =>
@@ -96,13 +100,14 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
   command((rows) => release(rows, { account, requestId: voided, key: 'k1', model: 'm' }, now));
   command((rows) => revokeKey(rows, 'k1', now));
 
-  // Due by then: a lease, final records, and an expiring lot.
+  // Due by then: a lease, final records, an expiring lot, end users and a session.
   const later = now + 2 * DAY_MS;
   overdueAccounts(sql, '', later);
   command((rows) => {
     reap(rows, 10, later);
     updateCredits(rows, later);
   });
+  command((rows) => prunePage(rows, '', later));
   command((rows) => rows.compactUsage('~'));
   command((rows) => rows.compact(1n, 1n));
   command((rows) => {

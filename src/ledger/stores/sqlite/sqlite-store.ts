@@ -7,32 +7,18 @@ import {
   checkAccount,
   checkAdjust,
   checkAdmit,
-  checkCreateKey,
   checkExtend,
   checkCompactUsage,
   checkGrant,
   checkJournal,
-  checkKeyOf,
   checkRequest,
-  checkRotateKey,
   checkSettle,
   checkSweep,
   checkCompact,
-  checkUpdateKey,
   checkUsage,
   checkUsageBy,
   checkVoid,
 } from '../../engine/validate-commands.ts';
-import {
-  isSameKey,
-  keyHashes,
-  keyRecord,
-  keyStatus,
-  createdKey,
-  revokeKey,
-  rotateKey,
-  updateKey,
-} from '../../engine/key-states.ts';
 import {
   type AccountState,
   type Adjust,
@@ -67,18 +53,18 @@ import {
   type Void,
   type VoidResult,
 } from '../../contract/ledger-store.ts';
-import {
-  ACCOUNT_POLICY,
-  type CreateKey,
-  type CreateKeyResult,
-  type FoundKey,
-  type KeyHashes,
-  type KeyRecord,
-  type KeyStatus,
-  type RotateKey,
-  type RotateKeyResult,
-  type UpdateKey,
-  type UpdateKeyResult,
+import type {
+  CreateKey,
+  CreateKeyResult,
+  EndUserStatus,
+  FoundKey,
+  KeyHashes,
+  KeyRecord,
+  KeyStatus,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
 } from '../../contract/key-records.ts';
 import { allow, endAllowance } from '../../engine/allowances.ts';
 import { updateCredits } from '../../engine/due-credits.ts';
@@ -86,14 +72,15 @@ import { adjust, grant, setFloor } from '../../engine/grants.ts';
 import { refund } from '../../engine/refunds.ts';
 import { checkAllow, checkEndAllowance, checkRefund, checkSetFloor } from '../../engine/validate-changes.ts';
 import { verify } from '../../engine/witnesses.ts';
-import type { MakesAccount } from '../../contract/reply.ts';
-import { findKey, isHashTaken, SqliteAccount } from './sqlite-account.ts';
+import { SqliteAccount } from './sqlite-account.ts';
 import { accountNames, overdueAccounts } from './sqlite-account-names.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
+import { SqliteApiKeys } from './sqlite-api-keys.ts';
 import { claim } from './sqlite-claims.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
 import { deletedAccounts } from './sqlite-deletion.ts';
 import { followClock } from './sqlite-clock.ts';
+import { prunePage } from './sqlite-pruning.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
 import type { Database } from './sqlite-schema.ts';
 import { text, within64Bits } from './sqlite-columns.ts';
@@ -141,6 +128,7 @@ export class SqliteStore implements LedgerStore {
   readonly #session: SqliteSession;
   readonly #now: () => number;
   readonly #clockSteps: ClockSteps | undefined;
+  readonly #apiKeys: SqliteApiKeys;
 
   /** @param file - created by the first command if missing; its directory must exist */
   constructor(file: string, options: SqliteStoreOptions = {}) {
@@ -157,6 +145,7 @@ export class SqliteStore implements LedgerStore {
     });
     this.#now = now ?? Date.now;
     this.#clockSteps = clockSteps(now, elapsed);
+    this.#apiKeys = new SqliteApiKeys(this.#session, this.#now);
   }
 
   /** Opens the file, and executes one command of each kind in a transaction that is rolled back. */
@@ -188,7 +177,7 @@ export class SqliteStore implements LedgerStore {
   async grant(command: Grant): Promise<GrantResult> {
     checkGrant(command);
     return this.#session.write('durable', (accounts) =>
-      durable(grant(accountFor(accounts, command), command, this.#now())),
+      durable(grant(accounts.openFor(command), command, this.#now())),
     );
   }
 
@@ -205,7 +194,7 @@ export class SqliteStore implements LedgerStore {
   async allow(command: Allow): Promise<AllowResult> {
     checkAllow(command);
     return this.#session.write('durable', (accounts) =>
-      durable(allow(accountFor(accounts, command), command, this.#now())),
+      durable(allow(accounts.openFor(command), command, this.#now())),
     );
   }
 
@@ -328,6 +317,20 @@ export class SqliteStore implements LedgerStore {
     return this.#command(account, (rows) => rows?.compactUsage(beforeDay));
   }
 
+  async prune(account: string): Promise<number> {
+    checkAccount(account);
+    let total = 0;
+    let after: string | undefined = '';
+    await this.#steps(async () => {
+      const from = after ?? '';
+      const page = await this.#command(account, (rows, now) => rows && prunePage(rows, from, now));
+      total += page?.pruned ?? 0;
+      after = page?.next;
+      return after !== undefined;
+    });
+    return total;
+  }
+
   async freeze(account: string, frozen: boolean): Promise<boolean> {
     checkAccount(account);
     return this.#command(
@@ -349,63 +352,40 @@ export class SqliteStore implements LedgerStore {
     }
   }
 
-  async createKey(command: CreateKey): Promise<CreateKeyResult> {
-    checkCreateKey(command);
-    const { account, key, hash } = command;
-    return this.#session.write('durable', (accounts) => {
-      const now = this.#now();
-      const found = accounts.find(account);
-      const known = found?.key(key);
-      if (known?.hash || isHashTaken(accounts.sql, hash)) {
-        const code = isSameKey(known, command) ? 'ok' : 'conflict';
-        return { code, ...replyMeta(found, now) };
-      }
-      const rows = found ?? accountFor(accounts, command);
-      if (!rows) return { code: 'no_account', ...replyMeta(undefined, now) };
-      rows.saveKeyTerms(createdKey(known, command, now));
-      return durable({ code: 'ok', ...replyMeta(rows, now) });
-    });
+  createKey(command: CreateKey): Promise<CreateKeyResult> {
+    return this.#apiKeys.createKey(command);
   }
 
-  async findKey(hash: string): Promise<FoundKey | undefined> {
-    return this.#session.read((sql) => findKey(sql, hash, this.#now()));
+  findKey(hash: string): Promise<FoundKey | undefined> {
+    return this.#apiKeys.findKey(hash);
   }
 
-  async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
-    checkKeyOf(account, key);
-    return this.#session.read((sql) => {
-      const row = SqliteAccount.find(sql, account)?.key(key);
-      return row && (row.hash || key === ACCOUNT_POLICY) ? keyStatus(account, row, this.#now()) : undefined;
-    });
+  keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+    return this.#apiKeys.keyState(account, key);
   }
 
-  async keys(account: string): Promise<readonly KeyRecord[]> {
-    checkAccount(account);
-    const keys = await this.#session.read((sql) => SqliteAccount.find(sql, account)?.keys() ?? []);
-    return keys.filter((key) => key.hash).map((key) => keyRecord(account, key));
+  endUserState(account: string, endUser: string, key?: string): Promise<EndUserStatus | undefined> {
+    return this.#apiKeys.endUserState(account, endUser, key);
   }
 
-  async keyHashes(account: string): Promise<ReadonlyMap<string, KeyHashes>> {
-    checkAccount(account);
-    return keyHashes(await this.#session.read((sql) => SqliteAccount.find(sql, account)?.keys() ?? []));
+  keys(account: string): Promise<readonly KeyRecord[]> {
+    return this.#apiKeys.keys(account);
   }
 
-  async updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
-    checkUpdateKey(command);
-    return this.#command(command.account, (rows, now) => durable(updateKey(rows, command, now)), 'durable');
+  keyHashes(account: string): Promise<ReadonlyMap<string, KeyHashes>> {
+    return this.#apiKeys.keyHashes(account);
   }
 
-  async rotateKey(command: RotateKey): Promise<RotateKeyResult> {
-    checkRotateKey(command);
-    const { account, hash } = command;
-    return this.#session.write('durable', (accounts) =>
-      durable(rotateKey(accounts.find(account), command, this.#now(), isHashTaken(accounts.sql, hash))),
-    );
+  updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
+    return this.#apiKeys.updateKey(command);
   }
 
-  async revokeKey(account: string, key: string): Promise<boolean> {
-    checkKeyOf(account, key);
-    return this.#command(account, (rows, now) => revokeKey(rows, key, now), 'durable');
+  rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+    return this.#apiKeys.rotateKey(command);
+  }
+
+  revokeKey(account: string, key: string): Promise<boolean> {
+    return this.#apiKeys.revokeKey(account, key);
   }
 
   /** Reads the whole file, which blocks this process's event loop. */
@@ -480,12 +460,4 @@ export class SqliteStore implements LedgerStore {
 function openDatabase(path: string): Database {
   const sqlite = process.getBuiltinModule('node:sqlite');
   return new sqlite.DatabaseSync(path);
-}
-
-/** Finds the account, or creates it unless `mustExist`. */
-function accountFor(
-  accounts: SqliteAccounts,
-  { account, mustExist }: MakesAccount & { readonly account: string },
-): SqliteAccount | undefined {
-  return mustExist ? accounts.find(account) : accounts.open(account);
 }

@@ -14,6 +14,7 @@ import {
   type DeletedAccount,
   type EndAllowance,
   type EndAllowanceResult,
+  type EndUserStatus,
   type Extend,
   type ExtendResult,
   type FoundKey,
@@ -114,6 +115,10 @@ export class AcmeStore implements LedgerStore {
     return this.#rows.compactUsage(account, beforeDay);
   }
 
+  prune(account: string): Promise<number> {
+    return this.#rows.prune(account);
+  }
+
   freeze(account: string, frozen: boolean): Promise<boolean> {
     return this.#rows.freeze(account, frozen);
   }
@@ -156,6 +161,10 @@ export class AcmeStore implements LedgerStore {
 
   keyState(account: string, key: string): Promise<KeyStatus | undefined> {
     return this.#rows.keyState(account, key);
+  }
+
+  endUserState(account: string, endUser: string, key?: string): Promise<EndUserStatus | undefined> {
+    return this.#rows.endUserState(account, endUser, key);
   }
 
   keys(account: string): Promise<readonly KeyRecord[]> {

@@ -1,7 +1,12 @@
-import type { CountersRow, EndUserRow, KeyRow } from '../../../engine/account-rows.ts';
-import { newCounters } from '../../../engine/key-limits.ts';
+import {
+  type CountersRow,
+  endUserOfRow,
+  type EndUserRow,
+  type KeyRow,
+} from '../../../engine/account-rows.ts';
+import { newCounters, windowEnd } from '../../../engine/key-limits.ts';
 import { limitsOfTerms, limitTerms } from '../../../engine/limit-terms.ts';
-import type { KeyTerms } from '../../../contract/key-records.ts';
+import { type KeyTerms, type MovedBudget, WINDOW_PERIODS } from '../../../contract/key-records.ts';
 import { SENTINEL } from './account-lua.ts';
 
 /** Parsers and formats of the fields in which scripts store API keys and end users. */
@@ -53,6 +58,23 @@ export function keyRow(fields: ReadonlyMap<string, string>, key: string): KeyRow
 
 export function endUserRow([id, state]: readonly [id: string, state: string]): EndUserRow {
   return { id, ...countersOf(state) };
+}
+
+/** Parses what a charge did to a budget: "budget holder row period amount spent before at". */
+export function movedBudget(text: string): MovedBudget {
+  const [, holder, row = '', period, amount = '', spent = '', before = '', at] = text.split(' ');
+  const limitedBy = holder === 'account' || holder === 'end_user' ? holder : 'key';
+  const per = WINDOW_PERIODS.find((each) => each === period);
+  return {
+    limitedBy,
+    ...(limitedBy === 'key' && { key: row }),
+    ...(limitedBy === 'end_user' && endUserOfRow(row)),
+    amount: BigInt(amount),
+    per: per ?? 'lifetime',
+    spent: BigInt(spent),
+    ...(per && { resetsAt: windowEnd(per, Number(at)) }),
+    spentBefore: BigInt(before),
+  };
 }
 
 function countersOf(state: string): CountersRow {

@@ -175,7 +175,7 @@ end
 
 -- The charges before the windows of now, by period.
 local function charges_before(holder)
-  local hour, day, week, month = string.match(holder.before, '^(%d+),(%d+),(%d+),(%d+)$')
+  local hour, day, week, month = string.match(holder.before, '^(%-?%d+),(%-?%d+),(%-?%d+),(%-?%d+)$')
   return {hour, day, week, month}
 end
 
@@ -194,6 +194,8 @@ end
 
 -- Counts the charge, or a refund, of a request that was admitted at a time.
 local function count_charge(holder, amount, at)
+  -- A row that was removed, and made again after the clock stepped back, is younger than the request.
+  enter_windows(holder, at)
   holder.spent, holder.changed = plus(holder.spent, amount), true
   if math.floor(at / HOUR) == math.floor(holder.at / HOUR) then return end
   local before = charges_before(holder)
@@ -213,6 +215,23 @@ local function spent_in(per, holder, now)
   for n, each in ipairs(PERIODS) do
     if each == per then return minus(holder.spent, integer(before[n])) end
   end
+end
+
+-- Adds to a reply what a charge did to the budgets in whose current window it counts: "budget holder row period amount
+-- spent before at", the last when the holder has counted latest.
+local function add_moved_budgets(result, holders, request, moved)
+  for _, holder in ipairs(holders) do
+    for _, budget in ipairs(holder.budgets or {}) do
+      local per = budget.per
+      if per == 'lifetime' or window_start(per, request.at) == window_start(per, holder.at) then
+        local spent = per == 'lifetime' and holder.spent or spent_in(per, holder, holder.at)
+        local kind = holder.kind or 'key'
+        result[#result + 1] = table.concat({'budget', kind, kind == 'end_user' and request.end_user or request.key, per,
+          decimal(budget.amount), decimal(spent), decimal(plus(spent, 0 - moved)), decimal(holder.at)}, ' ')
+      end
+    end
+  end
+  return result
 end
 
 -- The least that a budget of the holders has left, exact unless overrun, with its holder and the budget; nil without any.

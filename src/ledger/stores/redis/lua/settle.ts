@@ -1,5 +1,6 @@
 import type { SettleResult } from '../../../contract/ledger-store.ts';
 import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
+import { movedBudget } from './key-fields.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
 /** Posts a charge, as `settle` in account-engine.ts. */
@@ -19,6 +20,7 @@ export const settle: LuaScript<
     inParts: '0' | '1',
     wasAdmitted: '0' | '1',
     endUser: string,
+    watchesBudgets: '0' | '1',
     ...witnesses: string[],
   ],
   SettleResult
@@ -38,9 +40,10 @@ export const settle: LuaScript<
 -- ARGV[12] in parts    1 to write off nothing
 -- ARGV[13] admitted    1 if a request that is unknown, and was not deleted, was lost in a rollback
 -- ARGV[14] end user    encoded, used if the request is unknown, or empty
--- ARGV[15] and on      witnesses
--- returns {code, now, seq, ...}: {charged, written off, available, held,
---         available and held before, dimensions that share a row} for ok, {charged, 1 if in part} for duplicate
+-- ARGV[15] budgets     1 to say which the charge moved
+-- ARGV[16] and on      witnesses
+-- returns {code, now, seq, ...}: {charged, written off, available, held, available and held before, dimensions that share
+--         a row, "budget" and each moved one} for ok, {charged, 1 if in part} for duplicate
 ${ENDS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
 if not load_totals() then return reply(now, 'no_account') end
@@ -50,13 +53,16 @@ local unspent_before = plus(totals.h, totals.av)
 local is_deleted = not request and amount == 0 and may_be_deleted_free(id)
 if not request and ARGV[13] == '1' and not is_deleted and request_time(id) > totals.lw then rolled_back = true end
 local usage, dimensions = usage_of(ARGV[9])
-local in_parts = check_witnesses(15) or ARGV[12] == '1'
+local in_parts = check_witnesses(16) or ARGV[12] == '1'
 if request and request.state == 'S' then
+  local charged_before = request.amount
   if not in_parts or not charge_more(request, amount, now, dimensions) then
     return reply(now, 'duplicate', decimal(request.amount), is_charged_in_part(request, amount) and '1' or '0')
   end
-  return reply(now, 'ok', decimal(request.amount), '0', decimal(totals.av), decimal(totals.h),
+  local result = reply(now, 'ok', decimal(request.amount), '0', decimal(totals.av), decimal(totals.h),
     decimal(unspent_before))
+  if ARGV[15] == '0' then return result end
+  return add_moved_budgets(result, holders_of(request), request, request.amount - charged_before)
 end
 if request and request.state == 'V' then return reply(now, 'voided') end
 if is_deleted then return reply(now, 'duplicate', '0', '0') end
@@ -108,8 +114,10 @@ write_line(now, kind, id, moved, {
   rest = ARGV[7],
 })
 update_credits(now)
-return reply(now, 'ok', decimal(charged), decimal(written_off), decimal(totals.av), decimal(totals.h),
+local result = reply(now, 'ok', decimal(charged), decimal(written_off), decimal(totals.av), decimal(totals.h),
   decimal(unspent_before), unpack(shared_dimensions or {}))
+if ARGV[15] == '0' then return result end
+return add_moved_budgets(result, holders_of(request), request, moved)
 `,
   (reply) => {
     const code = reply.text();
@@ -121,9 +129,14 @@ return reply(now, 'ok', decimal(charged), decimal(written_off), decimal(totals.a
         const available = reply.amount();
         const unspent = available + reply.amount();
         const unspentBefore = reply.amount();
-        const shared = reply.texts();
-        const sharing = shared.length > 0 && { sharedDimensions: shared };
-        return { code, charged, writtenOff, available, unspent, unspentBefore, ...sharing, ...meta };
+        const told = reply.texts();
+        const budgets = told.filter((text) => text.startsWith('budget ')).map(movedBudget);
+        const shared = told.slice(0, told.length - budgets.length);
+        const more = {
+          ...(shared.length > 0 && { sharedDimensions: shared }),
+          ...(budgets.length > 0 && { budgets }),
+        };
+        return { code, charged, writtenOff, available, unspent, unspentBefore, ...more, ...meta };
       }
       case 'duplicate':
         return { code, charged: reply.amount(), ...(reply.text() === '1' && { isPart: true }), ...meta };
