@@ -212,6 +212,15 @@ describe('docs/selling.md', () => {
     expect(await isFrozen('disputed')).toBe(false);
   });
 
+  it('freezes an account at a chargeback of what is not spent, too', async () => {
+    await deliver(paid('saver'));
+    const object = { id: 'du_2', amount: 1050, currency: 'usd', payment_intent: 'pi_saver' };
+    const dispute = { id: 'evt_d2', type: 'charge.dispute.created', data: { object } };
+    expect(await deliver(dispute)).toBe(200);
+    expect(await balanceOf('saver')).toBe('0.00');
+    expect(await isFrozen('saver')).toBe(true);
+  });
+
   it('leaves a debt, and a frozen account, at a refund of what was spent', async () => {
     await deliver(paid('spender'));
     await shop.router.credits.adjust('spender', '-8.00', { id: 'spent', reason: 'spent' });
