@@ -331,6 +331,13 @@ export function describeAllowances(ledger: LedgerFixture): void {
       expect(await end('period_end')).toMatchObject({ code: 'no_allowance' });
     });
 
+    it('is not ended by a repeated command whose end another change has followed', async () => {
+      const again = (version: number) =>
+        ledger.store.endAllowance({ account: 'acme', id: 'pro', at: 'now', version });
+      expect(await again(1)).toMatchObject({ code: 'duplicate', version: 1, available: 120n });
+      expect(await again(2)).toMatchObject({ code: 'ok', version: 2, available: 100n });
+    });
+
     it('loses what is left at once, if it is ended now', async () => {
       expect(await end('now')).toMatchObject({ code: 'ok', available: 100n });
       expect(await end('now')).toMatchObject({ code: 'duplicate' });

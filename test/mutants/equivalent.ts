@@ -446,4 +446,10 @@ export const EQUIVALENT: readonly Equivalent[] = [
     mutant: 'if (time < row.countedAt) return;',
     because: 'the windows of the same time are the same',
   },
+  {
+    file: 'stores/redis/lua/lots-lua.ts',
+    original: 'if size(totals.av) < remaining then',
+    mutant: 'if size(totals.av) <= remaining then',
+    because: 'what has all of it available has room for it',
+  },
 ];
