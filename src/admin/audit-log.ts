@@ -33,11 +33,16 @@ export function logAudit(event: AuditEvent): void {
 /** Masks text that looks like an API key: an operator may have put one into a name or a reason by mistake. */
 export function withoutSecrets<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value), (_key, text: unknown) =>
-    typeof text === 'string' ? text.replace(SECRET, 'sk-***').replace(SESSION, 'ses-***') : text,
+    typeof text === 'string' ? text.replace(SECRET, 'sk-***').replace(SESSION, withoutSignature) : text,
   );
+}
+
+/** The id of a session alone is no secret: its signature follows a dot. */
+function withoutSignature(session: string): string {
+  return /\.[\w-]/.test(session) ? 'ses-***' : session;
 }
 
 /** Keys of this router and of providers start with `sk-`. */
 const SECRET = /\bsk-[\w-]{8,}/g;
-/** With its signature: the id of a session alone is no secret. */
-const SESSION = /\bses-[\w-]+\.[\w-]+/g;
+/** A session, or the id of one: one class to the end, so that the regex is linear. */
+const SESSION = /\bses-[\w.-]+/g;
