@@ -967,7 +967,10 @@ class Account {
       requests: { level: (limits.requestsPerMinute ?? 0) * MINUTE, at: now },
       tokens: { level: (limits.tokensPerMinute ?? 0) * MINUTE, at: now },
     };
-    return [...holders, { ...this.userHolder(find(id) ?? fresh), shares: full }];
+    const known = find(id);
+    const holder = this.userHolder(known ?? fresh);
+    if (!known) this.#begin(holder);
+    return [...holders, { ...holder, shares: full }];
   }
 
   holdersOf({ key: id, counts }: Request): Holder[] {
@@ -984,18 +987,13 @@ class Account {
   keep(holders: readonly Holder[]): void {
     for (const { kind, of } of holders) {
       if (kind === 'key' && !this.keys.includes(of as Key)) this.addKey(of as Key);
-      if (kind === 'end_user' && !this.users.includes(of as User)) this.#addUser(of as User);
+      if (kind === 'end_user' && !this.users.includes(of as User)) this.users.push(of as User);
     }
   }
 
   addKey(key: Key): void {
     this.keys.push(key);
     this.#begin(this.keyHolder(key));
-  }
-
-  #addUser(user: User): void {
-    this.users.push(user);
-    this.#begin(this.userHolder(user));
   }
 
   endUserState(user: User): EndUserState {

@@ -29,7 +29,7 @@ export function describeShownProgram(
       try {
         const source = asShown(whole(lines), gateway.baseURL);
         const [command, ...args] = await program(source);
-        const env = { ...process.env, ROUTER_API_KEY: gateway.key };
+        const env = { ...process.env, LC_ALL: 'C.UTF-8', ROUTER_API_KEY: gateway.key };
         const { stdout } = await promisify(execFile)(command, args, { env });
         expect(stdout).toContain('“Good morning”');
       } finally {
