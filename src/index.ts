@@ -185,4 +185,7 @@ export {
   type MeteredRoute,
   type ReloadOptions,
 } from './router/router.ts';
+export type { LoggedAttempt, LoggedRequest } from './request-log/logged-request.ts';
+export type { RequestLog } from './request-log/request-log.ts';
+export type { FoundRequests, RequestSearch, StatusClass } from './request-log/search.ts';
 export type { RunningRequest } from './observability/active-request.ts';

@@ -48,6 +48,7 @@ import {
   statementCommand,
 } from './commands/plans.ts';
 import { Progress } from './terminal/progress.ts';
+import { listRequestsCommand, showRequestCommand } from './commands/requests.ts';
 import { createSessionCommand, revokeSessionCommand } from './commands/sessions.ts';
 import { serveCommand } from './commands/serve.ts';
 import { usageCommand } from './commands/usage.ts';
@@ -90,6 +91,8 @@ const COMMANDS: readonly Command[] = [
   statementCommand,
   compactCommand,
   usageCommand,
+  listRequestsCommand,
+  showRequestCommand,
   journalCommand,
   freezeCommand,
   unfreezeCommand,

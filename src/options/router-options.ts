@@ -157,6 +157,18 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly usageRetentionDays?: number;
   /**
+   * How many days the log of requests keeps each request: 0 to 365; with 0 none is logged. It holds no prompt and no answer.
+   *
+   * @default 7
+   */
+  readonly requestLogDays?: number;
+  /**
+   * Most requests that the log keeps, of all processes that share the store: 1 to 10,000,000. In memory at most 10,000.
+   *
+   * @default 100000
+   */
+  readonly requestLogMax?: number;
+  /**
    * What answers show of the provider and of costs; models can override it.
    *
    * @default the provider's bytes, without your cost if the preset is known to show it

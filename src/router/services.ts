@@ -14,6 +14,7 @@ import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { Maintenance } from '../ledger/operations/maintenance.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
 import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
+import { MemoryRequestLog } from '../ledger/stores/memory/memory-request-log.ts';
 import { nameOfStore, openStore } from '../ledger/stores/open-store.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { EventTemplates } from '../metering/event-template.ts';
@@ -21,6 +22,7 @@ import { createHookRunner, type HookRunner } from '../observability/hook-runner.
 import { resolveSettings, assertObject, type Settings } from '../options/resolve-options.ts';
 import { resolveThresholds } from '../options/resolve-thresholds.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
+import { RequestLogWriter } from '../request-log/request-log.ts';
 import { Agents } from '../upstream/transport/agents.ts';
 import { HttpProxyTransport } from '../upstream/transport/http-proxy-transport.ts';
 import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
@@ -40,6 +42,7 @@ export interface RouterServices extends RouteServices {
   /** For messages: its URL without a password. */
   readonly storeName: string;
   readonly hooks: HookRunner;
+  readonly requestLog: RequestLogWriter;
   readonly clock: StoreClock;
   readonly current: CurrentCatalog;
   readonly discovery: ModelDiscovery;
@@ -63,12 +66,21 @@ export function createServices(
   closing: () => boolean,
 ): RouterServices {
   const settings = resolveSettings(options);
-  const hooks = createHookRunner(options.hooks);
+  const plainStore = openStore(options.store);
+  const clock = clockOf(plainStore);
+  const requestLog = new RequestLogWriter({
+    store: plainStore.requestLog ?? new MemoryRequestLog(),
+    days: settings.requestLogDays,
+    max: settings.requestLogMax,
+    now: () => clock.now(),
+    onError: (error) => {
+      hooks.onError(error);
+    },
+  });
+  const hooks = createHookRunner([options.hooks ?? [], requestLog.hooks ?? []].flat());
   const { onError, emit } = hooks;
   const agents = new Agents();
   const current = new CurrentCatalog(options, settings, agents, onError);
-  const plainStore = openStore(options.store);
-  const clock = clockOf(plainStore);
   const { outboxDir } = settings;
   const store = new ReliableStore({
     store: plainStore,
@@ -100,6 +112,7 @@ export function createServices(
   return {
     settings,
     hooks,
+    requestLog,
     onError,
     closing,
     clock,

@@ -10,12 +10,14 @@ import type {
   MovedBudget,
 } from './key-records.ts';
 import type { NanoDollars } from './money.ts';
+import type { RequestLogStore } from './request-log.ts';
 import type { ReplyMeta, MakesAccount, DurabilityInfo, Witnessed } from './reply.ts';
 import type { DimensionRow, Dimensions, Ending, SettledUsage, UsageRow } from './usage.ts';
 
 export type * from './account-changes.ts';
 export type * from './allowances.ts';
 export type * from './journal-line.ts';
+export type { RequestLogPage, RequestLogRow, RequestLogStore } from './request-log.ts';
 export type { Witness, Witnessed } from './reply.ts';
 export type { DimensionRow, Dimensions, Ending, SettledUsage, UsageRow } from './usage.ts';
 
@@ -44,6 +46,9 @@ export interface LedgerStore extends AccountChanges, KeyCommands {
    * reply of that server is returned.
    */
   onConnectionLost?(listener: () => void): void;
+
+  /** Beside the books. Without one, requests are logged in the process's memory. */
+  readonly requestLog?: RequestLogStore;
 
   /** Resolves once the store can be used; rejects with an Error that says why it can't. */
   ready?(): Promise<void>;

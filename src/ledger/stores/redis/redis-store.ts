@@ -71,6 +71,7 @@ import type { Durability } from './redis-durability.ts';
 import { RedisKeys, SHARDS } from './redis-keys.ts';
 import { parseRedisUrl } from './redis-url.ts';
 import { ScriptRunner } from './script-runner.ts';
+import { RedisRequestLog } from './redis-request-log.ts';
 import { UsageRows } from './redis-usage.ts';
 import { admit } from './lua/admit.ts';
 import { balance } from './lua/balance.ts';
@@ -143,6 +144,7 @@ export interface RedisStoreOptions {
  */
 export class RedisStore implements LedgerStore {
   readonly mayRollBack = true;
+  readonly requestLog: RedisRequestLog;
   readonly #connection: RedisConnection;
   readonly #runner: ScriptRunner;
   readonly #keys: RedisKeys;
@@ -189,6 +191,7 @@ export class RedisStore implements LedgerStore {
     });
     this.#changes = new RedisAccountChanges(runner, this.#due, () => this.#leaseClock());
     this.#apiKeys = new RedisApiKeys(runner);
+    this.requestLog = new RedisRequestLog(runner);
   }
 
   /**

@@ -82,6 +82,7 @@ import { deletedAccounts } from './sqlite-deletion.ts';
 import { followClock } from './sqlite-clock.ts';
 import { prunePage } from './sqlite-pruning.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
+import { SqliteRequestLog } from './sqlite-request-log.ts';
 import type { Database } from './sqlite-schema.ts';
 import { text, within64Bits } from './sqlite-columns.ts';
 import { SqliteSession } from './sqlite-session.ts';
@@ -125,6 +126,7 @@ export interface SqliteStoreOptions {
  * locks the file, they wait for up to `timeoutMs`.
  */
 export class SqliteStore implements LedgerStore {
+  readonly requestLog: SqliteRequestLog;
   readonly #session: SqliteSession;
   readonly #now: () => number;
   readonly #clockSteps: ClockSteps | undefined;
@@ -146,6 +148,7 @@ export class SqliteStore implements LedgerStore {
     this.#now = now ?? Date.now;
     this.#clockSteps = clockSteps(now, elapsed);
     this.#apiKeys = new SqliteApiKeys(this.#session, this.#now);
+    this.requestLog = new SqliteRequestLog(this.#session);
   }
 
   /** Opens the file, and executes one command of each kind in a transaction that is rolled back. */

@@ -1,0 +1,150 @@
+import type { Dimensions, Ending } from '../ledger/contract/ledger-store.ts';
+import type { RequestLogRow } from '../ledger/contract/request-log.ts';
+import type { Usage } from '../metering/usage-dialects.ts';
+import type { AttemptEnded, ResponseEnded, Settled } from '../observability/hooks.ts';
+
+/** One request, for operators: what it was, where it went, and what it cost. It holds no prompt, no answer and no API key. */
+export interface LoggedRequest {
+  /** `x-request-id` of the response, and the id in the journal. */
+  readonly id: string;
+  /** When it arrived. */
+  readonly at: Date;
+  readonly account: string;
+  /** Id of the API key. */
+  readonly key: string;
+  /** `metered` for a route of the host's own. */
+  readonly endpoint: 'completions' | 'metered';
+  /** The status that the client got; 499 if it left before there was one. */
+  readonly status: number;
+  /** Code of the error that the client got, or that ended its stream; a provider's own error has none. */
+  readonly code?: string;
+  /** The model's ID for clients; undefined if the request named no existing model. */
+  readonly model?: string;
+  /** The provider that answered, or was tried last. */
+  readonly provider?: string;
+  /** The provider's name for the model. */
+  readonly upstreamModel?: string;
+  readonly streamed: boolean;
+  /** In order; a failover shows as a second one with another target. The first 16. */
+  readonly attempts: readonly LoggedAttempt[];
+  /** From its arrival to the first byte of the response body, in ms. */
+  readonly firstByteMs?: number;
+  /** From its arrival to its end, in ms. */
+  readonly durationMs: number;
+  readonly ending?: Ending;
+  /** As reported by the provider, e.g. `stop`. */
+  readonly finishReason?: string;
+  /** `refused`: without a hold. `pending`: the charge isn't posted yet. `voided`: nothing is charged. */
+  readonly charge: 'refused' | 'pending' | 'voided' | 'posted';
+  /** USD, as a decimal string; `'0.00'` until it is posted. */
+  readonly charged: string;
+  /** The part of the charge that the balance didn't cover; USD, as a decimal string. */
+  readonly writtenOff?: string;
+  /** What the provider bills; USD, as a decimal string; undefined if no `cost` is configured. */
+  readonly cost?: string;
+  /** Version of the price, as in the journal. */
+  readonly price?: string;
+  readonly usage?: Usage;
+  readonly usageSource?: Settled['usageSource'];
+  /** As `{ user: 'u-17', 'tag:feature': 'search' }`. They may be personal data. */
+  readonly dimensions?: Dimensions;
+  /** The client's own `x-request-id`. */
+  readonly clientRequestId?: string;
+}
+
+/** A request to a provider. */
+export interface LoggedAttempt {
+  readonly provider: string;
+  /** The provider's name for the model. */
+  readonly model: string;
+  /** From the request's arrival until this was sent, in ms. */
+  readonly afterMs: number;
+  /** Until the answer was over, or known to be unusable; in ms. */
+  readonly durationMs: number;
+  /** Status of the provider's answer; undefined if there was none. */
+  readonly status?: number;
+  /** Why there was no answer for the client; `client_gone` if the client left. */
+  readonly code?: string;
+  /** The provider's own code of its error, or that of the connection, e.g. `ECONNREFUSED`. */
+  readonly upstreamCode?: string;
+  /** `x-request-id` of the provider's answer. */
+  readonly upstreamRequestId?: string;
+}
+
+const MAX_ATTEMPTS = 16;
+/** Longer texts of providers and clients are cut. */
+const MAX_TEXT = 256;
+
+/** @param settled - undefined while its charge isn't posted, and for a request without a hold */
+export function loggedRequest(ended: ResponseEnded, settled: Settled | undefined): LoggedRequest {
+  const { requestId, startedAt, account = '', key = '', endpoint, status, errorCode, model } = ended;
+  const { stream, firstByteMs, durationMs, ending, finishReason, clientRequestId, admitted } = ended;
+  const provider = settled?.provider ?? ended.provider;
+  const upstreamModel = settled?.upstreamModel ?? ended.upstreamModel;
+  return withoutUndefined({
+    id: requestId,
+    at: new Date(startedAt),
+    account,
+    key,
+    endpoint: endpoint === 'metered' ? 'metered' : 'completions',
+    status,
+    code: errorCode,
+    model: model ?? settled?.model,
+    provider,
+    upstreamModel,
+    streamed: stream,
+    attempts: ended.attempts.slice(0, MAX_ATTEMPTS).map((attempt) => loggedAttempt(attempt, startedAt)),
+    firstByteMs,
+    durationMs,
+    ending: ending ?? settled?.ending,
+    finishReason: finishReason?.slice(0, MAX_TEXT),
+    charge: !admitted ? 'refused' : !settled ? 'pending' : settled.voided ? 'voided' : 'posted',
+    charged: settled?.charged ?? '0.00',
+    writtenOff: settled && !/^[0.]+$/.test(settled.writtenOff) ? settled.writtenOff : undefined,
+    cost: settled?.cost,
+    price: settled?.price,
+    usage: settled?.usage,
+    usageSource: settled?.usageSource,
+    dimensions: settled?.dimensions,
+    clientRequestId,
+  });
+}
+
+function loggedAttempt(attempt: AttemptEnded, arrivedAt: number): LoggedAttempt {
+  const { provider, model, startedAt, durationMs, status, errorCode, upstreamErrorCode } = attempt;
+  return withoutUndefined({
+    provider,
+    model,
+    afterMs: Math.max(0, startedAt - arrivedAt),
+    durationMs,
+    status,
+    code: errorCode,
+    upstreamCode: upstreamErrorCode?.slice(0, MAX_TEXT),
+    upstreamRequestId: attempt.upstreamRequestId,
+  });
+}
+
+/** As a row of a store; the other way is `readRow`. */
+export function rowOf(request: LoggedRequest, replaces: boolean): RequestLogRow {
+  const { id, account } = request;
+  return { id, account, json: JSON.stringify(request), ...(replaces && { replaces }) };
+}
+
+/** Undefined for a row that isn't one of this release's. */
+export function readRow({ json }: RequestLogRow): LoggedRequest | undefined {
+  try {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `rowOf` wrote it
+    const request = JSON.parse(json) as Omit<LoggedRequest, 'at'> & { readonly at: string };
+    return { ...request, at: new Date(request.at) };
+  } catch {
+    return undefined;
+  }
+}
+
+type Optional<Members> = { readonly [Name in keyof Members]: Members[Name] | undefined };
+
+function withoutUndefined<Members extends object>(members: Optional<Members>): Members {
+  const present = Object.entries(members).filter(([, member]) => member !== undefined);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only optional members may be undefined
+  return Object.fromEntries(present) as Members;
+}
