@@ -44,7 +44,7 @@ const loggedRequest = component(
   'One request: what it was, where it went, and what it cost. It holds no prompt and no answer.',
   v.object({
     id: described('the x-request-id of its response', v.string()),
-    at: described('when it arrived', at),
+    created_at: described('when it arrived', at),
     account: v.string(),
     key: described('the ID of the API key', v.string()),
     endpoint: v.picklist(['completions', 'metered']),
@@ -59,13 +59,15 @@ const loggedRequest = component(
     duration_ms: ms,
     ending: v.optional(v.string()),
     finish_reason: v.optional(v.string()),
-    charge: v.picklist(['refused', 'pending', 'voided', 'posted']),
+    state: described(
+      'refused: without a hold; unsettled: its charge is not posted yet; voided: nothing is charged',
+      v.picklist(['refused', 'unsettled', 'voided', 'settled']),
+    ),
     charged: usd,
     written_off: v.optional(usd),
     cost: v.optional(described('what the provider bills, in USD', usd)),
     price: v.optional(v.string()),
-    usage: v.optional(described('counts of tokens', counts)),
-    usage_source: v.optional(v.picklist(['upstream', 'estimated', 'none'])),
+    usage: v.optional(described('counts of tokens, and their source', counts)),
     dimensions: v.optional(v.record(v.string(), v.string())),
     client_request_id: v.optional(described("the client's own x-request-id", v.string())),
   }),
@@ -77,7 +79,10 @@ const foundRequests = component(
   v.object({
     object: v.literal('list'),
     data: v.array(loggedRequest),
-    next: v.optional(described('for cursor: there may be more', v.string())),
+    next_cursor: described(
+      'for cursor, where there may be more; null: there are no more',
+      v.nullable(v.string()),
+    ),
   }),
 );
 
@@ -111,9 +116,9 @@ export const requestEndpoints: readonly Endpoint[] = [
         ...(from !== undefined && { from: new Date(from) }),
         ...(to !== undefined && { to: new Date(to) }),
       };
-      const { requests, next } = await router.requestLog.search(search);
+      const { requests, cursor = null } = await router.requestLog.search(search);
       const data = requests.map((request) => inJson(request));
-      return { answer: { ...list(data), ...(next !== undefined && { next }) } };
+      return { answer: { ...list(data), next_cursor: cursor } };
     },
   }),
   endpoint({

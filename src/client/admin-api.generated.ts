@@ -591,6 +591,74 @@ export interface AllowanceEnd {
   readonly durable?: boolean;
 }
 
+/** A request to a provider. */
+export interface Attempt {
+  readonly provider: string;
+  /** the provider's name for the model */
+  readonly model: string;
+  /** from the request's arrival until this was sent, in ms */
+  readonly after_ms: number;
+  /** ms */
+  readonly duration_ms: number;
+  /** of the provider's answer; missing if there was none */
+  readonly status?: number;
+  /** why there was no answer for the client */
+  readonly code?: string;
+  /** the provider's own code, or that of the connection */
+  readonly upstream_code?: string;
+  readonly upstream_request_id?: string;
+}
+
+/** One request: what it was, where it went, and what it cost. It holds no prompt and no answer. */
+export interface LoggedRequest {
+  /** the x-request-id of its response */
+  readonly id: string;
+  /** when it arrived */
+  readonly created_at: string;
+  readonly account: string;
+  /** the ID of the API key */
+  readonly key: string;
+  readonly endpoint: "completions" | "metered";
+  /** what the client got; 499 if it left before */
+  readonly status: number;
+  /** of the error that the client got */
+  readonly code?: string;
+  readonly model?: string;
+  /** that answered, or was tried last */
+  readonly provider?: string;
+  readonly upstream_model?: string;
+  readonly streamed: boolean;
+  readonly attempts: readonly (Attempt)[];
+  /** ms */
+  readonly first_byte_ms?: number;
+  /** ms */
+  readonly duration_ms: number;
+  readonly ending?: string;
+  readonly finish_reason?: string;
+  /** refused: without a hold; unsettled: its charge is not posted yet; voided: nothing is charged */
+  readonly state: "refused" | "unsettled" | "voided" | "settled";
+  /** USD, as a decimal string */
+  readonly charged: string;
+  /** USD, as a decimal string */
+  readonly written_off?: string;
+  /** what the provider bills, in USD */
+  readonly cost?: string;
+  readonly price?: string;
+  /** counts of tokens, and their source */
+  readonly usage?: Readonly<Record<string, number | string | boolean>>;
+  readonly dimensions?: Readonly<Record<string, string>>;
+  /** the client's own x-request-id */
+  readonly client_request_id?: string;
+}
+
+/** Requests, the newest first. */
+export interface FoundRequests {
+  readonly object: "list";
+  readonly data: readonly (LoggedRequest)[];
+  /** for cursor, where there may be more; null: there are no more */
+  readonly next_cursor: string | null;
+}
+
 /** A model of a provider that this process has sent requests to. */
 export interface Target {
   readonly provider: string;
@@ -750,10 +818,14 @@ export interface AdminClient {
   revokeSession(input: SessionToRevoke, options?: ChangeOptions): Promise<RevokedSession>;
   /** Query usage and charges. `GET /usage` */
   queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model' | 'user' | `tag:${string}`)[] }, options?: CallOptions): Promise<UsageRows>;
+  /** Search the log of requests. `GET /requests` */
+  listRequests(input?: { readonly account?: string; readonly key?: string; readonly model?: string; readonly provider?: string; readonly status?: string; readonly code?: string; readonly from?: string; readonly to?: string; readonly cursor?: string; readonly limit?: number }, options?: CallOptions): Promise<FoundRequests>;
+  /** Get a request from the log. `GET /requests/{request}` */
+  getRequest(input: { readonly request: string }, options?: CallOptions): Promise<LoggedRequest>;
   /** List the health of the targets. `GET /health` */
   listTargets(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Targets>;
-  /** List running completions. `GET /requests` */
-  listRequests(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<RunningRequests>;
+  /** List running completions. `GET /running` */
+  listRunningRequests(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<RunningRequests>;
   /** This document. `GET /openapi.json` */
   getDescription(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
   /** The usage page, for browsers. Without valid credentials its status is 401, and the page asks for a token. `GET /` */

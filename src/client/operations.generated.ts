@@ -29,8 +29,10 @@ export const OPERATIONS = {
   createSession: {"method":"POST","path":"/accounts/{account}/sessions","hasBody":true,"answer":"json"},
   revokeSession: {"method":"POST","path":"/sessions/revoke","hasBody":true,"answer":"json"},
   queryUsage: {"method":"GET","path":"/usage","hasBody":false,"answer":"json"},
-  listTargets: {"method":"GET","path":"/health","hasBody":false,"answer":"json"},
   listRequests: {"method":"GET","path":"/requests","hasBody":false,"answer":"json"},
+  getRequest: {"method":"GET","path":"/requests/{request}","hasBody":false,"answer":"json"},
+  listTargets: {"method":"GET","path":"/health","hasBody":false,"answer":"json"},
+  listRunningRequests: {"method":"GET","path":"/running","hasBody":false,"answer":"json"},
   getDescription: {"method":"GET","path":"/openapi.json","hasBody":false,"answer":"json"},
   getPage: {"method":"GET","path":"/","hasBody":false,"answer":"text"},
 } as const;

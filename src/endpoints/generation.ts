@@ -55,19 +55,19 @@ export async function sendGeneration(
   sendRecord(exchange, { data: generationBody(generation) });
 }
 
-const STATES = { pending: 'running', voided: 'voided', posted: 'settled' } as const;
+const STATES = { unsettled: 'running', voided: 'voided', settled: 'settled' } as const;
 
 /** Undefined for a request that was refused: it has no generation. */
 function loggedGeneration(request: LoggedRequest): Generation | undefined {
-  const { id, account, key, at, charge, charged, model, provider, upstreamModel, streamed } = request;
-  const { ending, finishReason, firstByteMs, durationMs, usage, usageSource } = request;
-  if (charge === 'refused') return undefined;
+  const { id, account, key, createdAt, state, charged, model, provider, upstreamModel, streamed } = request;
+  const { ending, finishReason, firstByteMs, durationMs, usage } = request;
+  if (state === 'refused') return undefined;
   return {
     id,
     account,
     key,
-    state: STATES[charge],
-    createdAt: at,
+    state: STATES[state],
+    createdAt,
     ...(model !== undefined && { model }),
     ...(provider !== undefined && { provider }),
     ...(upstreamModel !== undefined && { upstreamModel }),
@@ -76,7 +76,7 @@ function loggedGeneration(request: LoggedRequest): Generation | undefined {
     ...(finishReason !== undefined && { finishReason }),
     ...(firstByteMs !== undefined && { firstByteMs }),
     durationMs,
-    ...(usage && usageSource && { usage: { ...usage, source: usageSource } }),
+    ...(usage && { usage }),
     charged,
   };
 }

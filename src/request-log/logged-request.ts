@@ -8,7 +8,7 @@ export interface LoggedRequest {
   /** `x-request-id` of the response, and the id in the journal. */
   readonly id: string;
   /** When it arrived. */
-  readonly at: Date;
+  readonly createdAt: Date;
   readonly account: string;
   /** Id of the API key. */
   readonly key: string;
@@ -34,9 +34,9 @@ export interface LoggedRequest {
   readonly ending?: Ending;
   /** As reported by the provider, e.g. `stop`. */
   readonly finishReason?: string;
-  /** `refused`: without a hold. `pending`: the charge isn't posted yet. `voided`: nothing is charged. */
-  readonly charge: 'refused' | 'pending' | 'voided' | 'posted';
-  /** USD, as a decimal string; `'0.00'` until it is posted. */
+  /** `refused`: without a hold. `unsettled`: the charge isn't posted yet. `voided`: nothing is charged. */
+  readonly state: 'refused' | 'unsettled' | 'voided' | 'settled';
+  /** USD, as a decimal string; `'0.00'` unless it is settled. */
   readonly charged: string;
   /** The part of the charge that the balance didn't cover; USD, as a decimal string. */
   readonly writtenOff?: string;
@@ -44,8 +44,7 @@ export interface LoggedRequest {
   readonly cost?: string;
   /** Version of the price, as in the journal. */
   readonly price?: string;
-  readonly usage?: Usage;
-  readonly usageSource?: Settled['usageSource'];
+  readonly usage?: Usage & { readonly source: Settled['usageSource'] };
   /** As `{ user: 'u-17', 'tag:feature': 'search' }`. They may be personal data. */
   readonly dimensions?: Dimensions;
   /** The client's own `x-request-id`. */
@@ -83,7 +82,7 @@ export function loggedRequest(ended: ResponseEnded, settled: Settled | undefined
   const upstreamModel = settled?.upstreamModel ?? ended.upstreamModel;
   return withoutUndefined({
     id: requestId,
-    at: new Date(startedAt),
+    createdAt: new Date(startedAt),
     account,
     key,
     endpoint: endpoint === 'metered' ? 'metered' : 'completions',
@@ -98,13 +97,12 @@ export function loggedRequest(ended: ResponseEnded, settled: Settled | undefined
     durationMs,
     ending: ending ?? settled?.ending,
     finishReason: finishReason?.slice(0, MAX_TEXT),
-    charge: !admitted ? 'refused' : !settled ? 'pending' : settled.voided ? 'voided' : 'posted',
+    state: !admitted ? 'refused' : !settled ? 'unsettled' : settled.voided ? 'voided' : 'settled',
     charged: settled?.charged ?? '0.00',
     writtenOff: settled && !/^[0.]+$/.test(settled.writtenOff) ? settled.writtenOff : undefined,
     cost: settled?.cost,
     price: settled?.price,
-    usage: settled?.usage,
-    usageSource: settled?.usageSource,
+    usage: settled?.usage && { ...settled.usage, source: settled.usageSource },
     dimensions: settled?.dimensions,
     clientRequestId,
   });
@@ -134,8 +132,8 @@ export function rowOf(request: LoggedRequest, replaces: boolean): RequestLogRow 
 export function readRow({ json }: RequestLogRow): LoggedRequest | undefined {
   try {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `rowOf` wrote it
-    const request = JSON.parse(json) as Omit<LoggedRequest, 'at'> & { readonly at: string };
-    return { ...request, at: new Date(request.at) };
+    const request = JSON.parse(json) as Omit<LoggedRequest, 'createdAt'> & { readonly createdAt: string };
+    return { ...request, createdAt: new Date(request.createdAt) };
   } catch {
     return undefined;
   }

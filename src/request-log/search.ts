@@ -19,7 +19,7 @@ export interface RequestSearch {
   readonly from?: Date;
   /** Requests that arrived before this time. */
   readonly to?: Date;
-  /** `next` of an earlier search: where to go on. */
+  /** That of the answer before: where to go on. */
   readonly cursor?: string;
   /**
    * Most requests to return, 1 to 500.
@@ -35,8 +35,8 @@ export const STATUS_CLASSES: readonly StatusClass[] = ['2xx', '4xx', '5xx'];
 export interface FoundRequests {
   /** The newest first. */
   readonly requests: readonly LoggedRequest[];
-  /** For `cursor`: there may be more. A search looks at 10,000 requests at most, so there may be more even if none was found. */
-  readonly next?: string;
+  /** For the next search: there may be more. A search looks at 10,000 requests at most, so there may be more even if none was found. */
+  readonly cursor?: string;
 }
 
 const PAGE = 500;
@@ -62,13 +62,13 @@ export async function searchLog(log: RequestLogStore, search: RequestSearch): Pr
     for (const row of rows) {
       const request = readRow(row);
       if (request && matches(request, search)) requests.push(request);
-      if (requests.length === limit) return { requests, next: row.id };
+      if (requests.length === limit) return { requests, cursor: row.id };
     }
     const last = rows.at(-1);
     if (!last || rows.length < PAGE) return { requests };
     before = last.id;
   }
-  return { requests, next: before };
+  return { requests, cursor: before };
 }
 
 function checkSearch(search: RequestSearch): void {
@@ -78,7 +78,7 @@ function checkSearch(search: RequestSearch): void {
       throw new TypeError(`${name} must be a valid Date, got ${JSON.stringify(time)}`);
   }
   if (cursor !== undefined && !isRequestId(cursor))
-    throw new TypeError(`cursor must be next of an earlier search, got ${JSON.stringify(cursor)}`);
+    throw new TypeError(`cursor must be that of an earlier search, got ${JSON.stringify(cursor)}`);
   if (limit !== undefined && !(Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT))
     throw new TypeError(`limit must be an integer from 1 to ${MAX_LIMIT}, got ${JSON.stringify(limit)}`);
 }

@@ -49,7 +49,7 @@ export const listRequestsCommand: StoreCommand = {
       ...(options['limit'] !== undefined && { limit: wholeNumber(options['limit'], '--limit') }),
       ...(cursor !== undefined && { cursor }),
     };
-    const { requests, next } = await searchLog(logOf(store), search);
+    const { requests, cursor: next } = await searchLog(logOf(store), search);
     if (json !== undefined) for (const request of requests) print('', request);
     else for (const line of csv === undefined ? asTable(requests) : asCsv(requests)) print(line, {});
     if (next !== undefined) note(`there may be more: --cursor ${next}`);
@@ -105,7 +105,7 @@ function asTable(requests: readonly LoggedRequest[]): string[] {
   return table(
     HEADS,
     requests.map((request) => [
-      request.at.toISOString().slice(0, 19),
+      request.createdAt.toISOString().slice(0, 19),
       request.id,
       request.account,
       request.model ?? '–',
@@ -120,13 +120,13 @@ function asTable(requests: readonly LoggedRequest[]): string[] {
 }
 
 /** An amount, or why there is none. */
-function chargeOf({ charge, charged }: LoggedRequest): string {
-  return charge === 'posted' ? usd(charged) : charge === 'pending' ? 'pending' : '–';
+function chargeOf({ state, charged }: LoggedRequest): string {
+  return state === 'settled' ? usd(charged) : state === 'unsettled' ? 'unsettled' : '–';
 }
 
 const COLUMNS = [
   'id',
-  'at',
+  'createdAt',
   'account',
   'key',
   'model',
@@ -135,7 +135,7 @@ const COLUMNS = [
   'status',
   'code',
 ] as const;
-const FURTHER = ['streamed', 'firstByteMs', 'durationMs', 'charge', 'charged', 'cost'] as const;
+const FURTHER = ['streamed', 'firstByteMs', 'durationMs', 'state', 'charged', 'cost'] as const;
 
 function asCsv(requests: readonly LoggedRequest[]): string[] {
   const cells = requests.map((request) => [
@@ -151,17 +151,18 @@ function asCsv(requests: readonly LoggedRequest[]): string[] {
 
 /** One request, from its arrival to its end. */
 function story(request: LoggedRequest): string[] {
-  const { id, at, account, key, model, status, code, attempts, durationMs, firstByteMs, streamed } = request;
+  const { id, createdAt, account, key, model, status, code, attempts, durationMs, firstByteMs, streamed } =
+    request;
   const facts: readonly (readonly [string, string | undefined])[] = [
     ['request', id],
-    ['arrived', at.toISOString()],
+    ['arrived', createdAt.toISOString()],
     ['account', `${account}, key ${key}`],
     ['model', model && `${model}${streamed ? ', as a stream' : ''}`],
     ['status', `${status}${code === undefined ? '' : ` ${code}`}`],
     ['ended', [request.ending, request.finishReason].filter(Boolean).join(', ') || undefined],
     ['time', `${firstByteMs === undefined ? '' : `first byte ${ms(firstByteMs)}, `}in all ${ms(durationMs)}`],
     ['tokens', tokensOf(request)],
-    ['charge', `${request.charge === 'posted' ? usd(request.charged) : request.charge}${costOf(request)}`],
+    ['state', `${request.state === 'settled' ? usd(request.charged) : request.state}${costOf(request)}`],
     ["client's ID", request.clientRequestId],
     ...Object.entries(request.dimensions ?? {}),
   ];
@@ -200,12 +201,12 @@ function attemptCells(attempt: LoggedAttempt, n: number): string[] {
   ];
 }
 
-function tokensOf({ usage, usageSource }: LoggedRequest): string | undefined {
+function tokensOf({ usage }: LoggedRequest): string | undefined {
   if (!usage) return undefined;
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens } = usage;
   const cached = cachedTokens > 0 ? ` (${cachedTokens} cached)` : '';
   const reasoning = reasoningTokens > 0 ? ` (${reasoningTokens} reasoning)` : '';
-  const estimated = usageSource === 'estimated' ? ', estimated' : '';
+  const estimated = usage.source === 'estimated' ? ', estimated' : '';
   return `${promptTokens} prompt${cached}, ${completionTokens} completion${reasoning}${estimated}`;
 }
 
