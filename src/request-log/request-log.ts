@@ -28,7 +28,7 @@ export interface RequestLogOptions {
 
 const DAY_MS = 86_400_000;
 const FLUSH_MS = 1000;
-/** So many rows are written at once: making their JSON takes less than a ms. */
+/** Rows that are written at once: making their JSON takes less than a ms. */
 const BATCH = 100;
 /** Rows that wait while the store can't be written; beyond them the oldest are lost. */
 const MAX_WAITING = 10_000;
@@ -59,7 +59,7 @@ interface Pending {
 /**
  * Logs each request when its response is over and its charge is posted, in batches off the path of requests.
  *
- * A crash loses what waits: a second, or what a store that is away hasn't taken.
+ * A crash loses what waits: a second, or what an unavailable store hasn't taken.
  */
 export class RequestLogWriter implements RequestLog {
   readonly #options: RequestLogOptions;

@@ -10,6 +10,7 @@ import { DetachedReads } from '../http/detached-reads.ts';
 import { Authenticator } from '../keys/authenticator.ts';
 import { resolveSessions } from '../keys/sessions.ts';
 import type { SessionTokens } from '../keys/session-tokens.ts';
+import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { Maintenance } from '../ledger/operations/maintenance.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
@@ -68,14 +69,8 @@ export function createServices(
   const settings = resolveSettings(options);
   const plainStore = openStore(options.store);
   const clock = clockOf(plainStore);
-  const requestLog = new RequestLogWriter({
-    store: plainStore.requestLog ?? new MemoryRequestLog(),
-    days: settings.requestLogDays,
-    max: settings.requestLogMax,
-    now: () => clock.now(),
-    onError: (error) => {
-      hooks.onError(error);
-    },
+  const requestLog = createRequestLog(plainStore, settings, clock, (error) => {
+    hooks.onError(error);
   });
   const hooks = createHookRunner([options.hooks ?? [], requestLog.hooks ?? []].flat());
   const { onError, emit } = hooks;
@@ -149,6 +144,15 @@ export function createServices(
     detachedReads: new DetachedReads(),
     buffered: new BufferedBytes(settings),
   };
+}
+
+function createRequestLog(
+  { requestLog = new MemoryRequestLog() }: LedgerStore,
+  { requestLogDays: days, requestLogMax: max }: Settings,
+  clock: StoreClock,
+  onError: (error: Error) => void,
+): RequestLogWriter {
+  return new RequestLogWriter({ store: requestLog, days, max, now: () => clock.now(), onError });
 }
 
 /** The changes for `reload`, as in the options of the router. */
