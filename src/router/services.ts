@@ -15,8 +15,7 @@ import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { Maintenance } from '../ledger/operations/maintenance.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
 import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
-import { MemoryRequestLog } from '../ledger/stores/memory/memory-request-log.ts';
-import { nameOfStore, openStore } from '../ledger/stores/open-store.ts';
+import { nameOfStore, openStore, requestLogOf } from '../ledger/stores/open-store.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { EventTemplates } from '../metering/event-template.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
@@ -147,12 +146,12 @@ export function createServices(
 }
 
 function createRequestLog(
-  { requestLog = new MemoryRequestLog() }: LedgerStore,
+  store: LedgerStore,
   { requestLogDays: days, requestLogMax: max }: Settings,
   clock: StoreClock,
   onError: (error: Error) => void,
 ): RequestLogWriter {
-  return new RequestLogWriter({ store: requestLog, days, max, now: () => clock.now(), onError });
+  return new RequestLogWriter({ store: requestLogOf(store), days, max, now: () => clock.now(), onError });
 }
 
 /** The changes for `reload`, as in the options of the router. */

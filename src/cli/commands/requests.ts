@@ -162,7 +162,7 @@ function story(request: LoggedRequest): string[] {
     ['ended', [request.ending, request.finishReason].filter(Boolean).join(', ') || undefined],
     ['time', `${firstByteMs === undefined ? '' : `first byte ${ms(firstByteMs)}, `}in all ${ms(durationMs)}`],
     ['tokens', tokensOf(request)],
-    ['state', `${request.state === 'settled' ? usd(request.charged) : request.state}${costOf(request)}`],
+    ['charge', `${request.state === 'settled' ? usd(request.charged) : request.state}${costOf(request)}`],
     ["client's ID", request.clientRequestId],
     ...Object.entries(request.dimensions ?? {}),
   ];
