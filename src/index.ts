@@ -185,4 +185,6 @@ export {
   type MeteredRoute,
   type ReloadOptions,
 } from './router/router.ts';
+export type { EjectOptions, ProviderStates, ReadmitOptions } from './router/providers.ts';
+export type * from './observability/provider-status.ts';
 export type { RunningRequest } from './observability/active-request.ts';

@@ -3,6 +3,7 @@ import { creditsEndpoints } from './credit-endpoints.ts';
 import type { Endpoint } from './endpoint.ts';
 import { keyEndpoints } from './key-endpoints.ts';
 import { planEndpoints } from './plan-endpoints.ts';
+import { providerEndpoints } from './provider-endpoints.ts';
 import { runtimeStatusEndpoints } from './runtime-status.ts';
 import { sessionEndpoints } from './session-endpoints.ts';
 import { usageEndpoints } from './usage-endpoints.ts';
@@ -15,5 +16,6 @@ export const endpoints: readonly Endpoint[] = [
   ...keyEndpoints,
   ...sessionEndpoints,
   ...usageEndpoints,
+  ...providerEndpoints,
   ...runtimeStatusEndpoints,
 ];

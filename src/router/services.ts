@@ -25,6 +25,8 @@ import { Agents } from '../upstream/transport/agents.ts';
 import { HttpProxyTransport } from '../upstream/transport/http-proxy-transport.ts';
 import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { Failover } from '../upstream/failover.ts';
+import { ProviderKeys } from '../upstream/provider-keys.ts';
+import { RecentErrors } from '../upstream/recent-errors.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
 import { ProviderClient } from '../upstream/provider-client.ts';
 import { RunningAttempts } from '../upstream/attempt.ts';
@@ -43,6 +45,7 @@ export interface RouterServices extends RouteServices {
   readonly clock: StoreClock;
   readonly current: CurrentCatalog;
   readonly discovery: ModelDiscovery;
+  readonly providerKeys: ProviderKeys;
   readonly maintenance: Maintenance;
   readonly topUps: TopUps | undefined;
   readonly sessionTokens: SessionTokens | undefined;
@@ -81,6 +84,8 @@ export function createServices(
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
+  const providerKeys = new ProviderKeys();
+  const recentErrors = new RecentErrors();
   const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
   assertTransport(transport);
   const sessionTokens = resolveSessions(options.sessions);
@@ -128,7 +133,14 @@ export function createServices(
     transport,
     agents,
     breakers,
-    failover: new Failover(new ProviderClient(transport), breakers, settings.retries),
+    providerKeys,
+    recentErrors,
+    failover: new Failover(
+      new ProviderClient(transport, providerKeys, recentErrors),
+      breakers,
+      recentErrors,
+      settings.retries,
+    ),
     termination: new StreamTermination(),
     eventTemplates: new PerTarget(() => new EventTemplates()),
     calibrations,
