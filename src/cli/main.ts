@@ -47,6 +47,7 @@ import {
   refundCommand,
   statementCommand,
 } from './commands/plans.ts';
+import { ejectProviderCommand, providersCommand, readmitProviderCommand } from './commands/providers.ts';
 import { Progress } from './terminal/progress.ts';
 import { createSessionCommand, revokeSessionCommand } from './commands/sessions.ts';
 import { serveCommand } from './commands/serve.ts';
@@ -62,6 +63,9 @@ const COMMANDS: readonly Command[] = [
   initCommand,
   serveCommand,
   checkCommand,
+  ejectProviderCommand,
+  readmitProviderCommand,
+  providersCommand,
   completionCommand(() => COMMANDS),
   getAccountCommand,
   getEndUserCommand,
