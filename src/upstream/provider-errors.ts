@@ -1,4 +1,5 @@
 import { isRecord, type Json, parseJson } from '../catalog/json-value.ts';
+import { withoutCredentials } from '../platform/without-credentials.ts';
 import { ProviderError } from '../errors/upstream-errors.ts';
 
 /** Classifies providers' error bodies by their wording. No other file interprets those bodies. */
@@ -138,10 +139,9 @@ export function errorInAnswer(status: number, body: string): ProviderError {
 const SECRET =
   /\bBearer \S+|\bAIza[\w-]{20,}|\b(?:sk|csk|gsk|hf|fw|key|nvapi|pplx|r8|tgp|xai)[-_][\w-]{12,}/g;
 
-/** A message on one line of at most 200 characters, without keys. */
+/** A message on one line of at most 200 characters, without keys and credentials. */
 export function masked(text: string): string {
-  return text
-    .slice(0, 4 * MAX_MESSAGE_LENGTH)
+  return withoutCredentials(text.slice(0, 4 * MAX_MESSAGE_LENGTH))
     .replace(SECRET, '***')
     .replace(/[\s\p{Cc}]+/gu, ' ')
     .slice(0, MAX_MESSAGE_LENGTH);

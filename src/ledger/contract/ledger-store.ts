@@ -39,6 +39,9 @@ export interface LedgerStore extends AccountChanges, KeyCommands {
   /** A failover can lose acknowledged changes, so callers log and replay them. */
   readonly mayRollBack?: boolean;
 
+  /** Of a store that was made by hand, for messages: its URL, without a password. */
+  readonly name?: string;
+
   /**
    * Calls the listener whenever the connection may have moved to another server, as after a lost connection, before a
    * reply of that server is returned.

@@ -125,6 +125,7 @@ export interface SqliteStoreOptions {
  * locks the file, they wait for up to `timeoutMs`.
  */
 export class SqliteStore implements LedgerStore {
+  readonly name: string;
   readonly #session: SqliteSession;
   readonly #now: () => number;
   readonly #clockSteps: ClockSteps | undefined;
@@ -136,6 +137,7 @@ export class SqliteStore implements LedgerStore {
     if (typeof file !== 'string' || file === '' || file === ':memory:') {
       throw new TypeError(`file must be the path of a file, got ${JSON.stringify(file)}`);
     }
+    this.name = `sqlite:${file}`;
     this.#session = new SqliteSession({
       path: resolve(file),
       open: openDatabase,
