@@ -831,6 +831,8 @@ export interface UsageRow {
   readonly model?: string;
   /** empty for none; (other) for those beyond 1,000 on a day */
   readonly user?: string;
+  /** the one that answered, or was asked last; empty where it was not counted */
+  readonly provider?: string;
   /** the value of the tag, as user */
   readonly tag?: string;
   readonly requests: number;
@@ -847,7 +849,7 @@ export interface UsageRow {
   readonly cost: string;
 }
 
-/** Usage by day, account, key or model, or by end user or tag. */
+/** Usage by day, account, key or model, or by end user, provider or tag. */
 export interface UsageRows {
   readonly object: "list";
   readonly data: readonly (UsageRow)[];
@@ -908,7 +910,7 @@ export interface AdminClient {
   /** Revoke a session permanently. `POST /sessions/revoke` */
   revokeSession(input: SessionToRevoke, options?: ChangeOptions): Promise<RevokedSession>;
   /** Query usage and charges. `GET /usage` */
-  queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model' | 'user' | `tag:${string}`)[] }, options?: CallOptions): Promise<UsageRows>;
+  queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model' | 'user' | 'provider' | `tag:${string}`)[] }, options?: CallOptions): Promise<UsageRows>;
   /** List providers with their state, history, errors and keys. `GET /providers` */
   listProviders(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Providers>;
   /** Eject a provider, or one of its targets, in this process. `POST /providers/{name}/eject` */

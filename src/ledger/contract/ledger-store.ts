@@ -81,7 +81,7 @@ export interface LedgerStore extends AccountChanges, KeyCommands {
   compact(account: string, seq: bigint): Promise<void>;
   /** Usage rows of a range of days, both inclusive, as `2026-11-21`; in no particular order. */
   usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]>;
-  /** Usage rows of one dimension: `user`, or `tag:` and a name. */
+  /** Usage rows of one dimension: `user`, `provider`, or `tag:` and a name. */
   usageBy(
     account: string,
     dimension: string,
