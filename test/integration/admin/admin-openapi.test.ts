@@ -230,6 +230,12 @@ describe('the description of the admin API', () => {
     await check('DELETE', account, '/accounts/gone');
     await check('DELETE', account, '/accounts/gone');
     await check('GET', '/health', '/health');
+    const eject = { target: 'upstream-model', reason: 'wrong answers', for_ms: 60_000 };
+    await check('POST', '/providers/{name}/eject', '/providers/loopback/eject', eject);
+    await check('POST', '/providers/{name}/eject', '/providers/nobody/eject', {});
+    await check('GET', '/providers', '/providers');
+    await check('POST', '/providers/{name}/readmit', '/providers/loopback/readmit', {});
+    await check('POST', '/providers/{name}/readmit', '/providers/loopback/readmit', { target: 'x' });
     gateway.provider.script = () => {};
     const arrived = gateway.provider.next();
     const controller = new AbortController();
