@@ -4,6 +4,7 @@ import type { Endpoint } from './endpoint.ts';
 import { keyEndpoints } from './key-endpoints.ts';
 import { planEndpoints } from './plan-endpoints.ts';
 import { requestEndpoints } from './request-endpoints.ts';
+import { providerEndpoints } from './provider-endpoints.ts';
 import { runtimeStatusEndpoints } from './runtime-status.ts';
 import { sessionEndpoints } from './session-endpoints.ts';
 import { usageEndpoints } from './usage-endpoints.ts';
@@ -17,5 +18,6 @@ export const endpoints: readonly Endpoint[] = [
   ...sessionEndpoints,
   ...usageEndpoints,
   ...requestEndpoints,
+  ...providerEndpoints,
   ...runtimeStatusEndpoints,
 ];

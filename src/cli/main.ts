@@ -47,6 +47,7 @@ import {
   refundCommand,
   statementCommand,
 } from './commands/plans.ts';
+import { ejectProviderCommand, providersCommand, readmitProviderCommand } from './commands/providers.ts';
 import { Progress } from './terminal/progress.ts';
 import { listRequestsCommand, showRequestCommand } from './commands/requests.ts';
 import { createSessionCommand, revokeSessionCommand } from './commands/sessions.ts';
@@ -63,6 +64,9 @@ const COMMANDS: readonly Command[] = [
   initCommand,
   serveCommand,
   checkCommand,
+  ejectProviderCommand,
+  readmitProviderCommand,
+  providersCommand,
   completionCommand(() => COMMANDS),
   getAccountCommand,
   getEndUserCommand,

@@ -10,18 +10,21 @@ import type { ActiveRequest } from '../observability/active-request.ts';
 import { asError } from '../platform/as-error.ts';
 import type { AttemptProgress, Abortable, RunningAttempts } from '../upstream/attempt.ts';
 import type { AttemptReport } from '../upstream/circuit-breaker.ts';
+import type { RecentErrors } from '../upstream/recent-errors.ts';
 import type { FailoverResult } from '../upstream/failover.ts';
 
 /** What a request's progress updates besides itself. */
 export interface ProgressServices {
   readonly running: RunningAttempts;
   readonly detachedReads: DetachedReads;
+  readonly recentErrors: Pick<RecentErrors, 'add'>;
 }
 
 export interface ProgressTerms {
   readonly firstTarget: Target;
   /** Account and key: detached reads are limited per key. */
   readonly owner: string;
+  readonly requestId: string;
   /** Arrival time, from `performance.now()`. */
   readonly startedAt: number;
   /** Whether the answer is read to its end after its client disconnects. */
@@ -104,7 +107,13 @@ export class RequestProgress implements AttemptProgress {
     this.#end = end;
     this.#outcome = { ending: end.ending, target, dispatched: true, answer };
     this.#addOrigin(failure);
+    const { meter, status, firstByteAt } = answer;
+    if (firstByteAt !== undefined && status < 300) {
+      const isStream = end.ending === 'finished' && meter.format === 'event-stream';
+      this.#report?.relayed(firstByteAt, isStream ? meter.reportedCompletionTokens : 0);
+    }
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') this.#report?.broke(Date.now());
+    if (isProviderFailure(failure)) this.#services.recentErrors.add(target, this.#terms.requestId, failure);
     return failure;
   }
 

@@ -215,7 +215,8 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly clientRouting?: boolean | ClientRoutingOptions;
   /**
-   * What requests are counted by, beside their account, key and model: the end user, whom policies can limit too, and tags.
+   * What requests are counted by, beside their account, key and model: the end user, whom policies can limit too, tags, and the
+   * provider.
    *
    * `user: true` takes the body's `safety_identifier`, else its `user`; `user: { header: 'x-user-id' }` takes that header,
    * else these fields. A tag `'feature'` takes the body's `metadata.feature`; `{ name: 'feature', header: 'x-feature' }`
@@ -264,6 +265,8 @@ export interface CorsOptions {
 export interface DimensionOptions {
   /** @default false */
   readonly user?: boolean | EndUserSource;
+  /** The provider that answered, or that was asked last. @default false */
+  readonly provider?: boolean;
   /** At most 4, each with a name of 1 to 32 letters, digits, `_` and `-`, a letter first. @default none */
   readonly tags?: readonly (string | TagSource)[];
 }

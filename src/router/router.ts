@@ -24,6 +24,7 @@ import type { TargetStatus } from '../observability/hooks.ts';
 import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { type ReloadOptions, createServices, type LeaseTimers } from './services.ts';
+import { createProviderStates, type ProviderStates } from './providers.ts';
 import { RouterLifecycle } from './lifecycle.ts';
 import { type Endpoint, endpointFinder, route } from './routes.ts';
 
@@ -89,6 +90,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   reload(changes: ReloadOptions): void;
   /** Health of the targets that this process has used. */
   health(): readonly TargetStatus[];
+  /** Providers as this process sees them: their state, history, errors, keys and targets; ejects and readmits them by hand. */
+  readonly providers: ProviderStates;
   /** The completions that run in this process now, oldest first. */
   requests(): readonly RunningRequest[];
   /**
@@ -196,6 +199,7 @@ export function createRouterWithTimers(
       lifecycle.reloaded();
     },
     health,
+    providers: createProviderStates(services),
     requests: () => runningRequests(requests.values()),
     ready: () => lifecycle.ready(newId()),
     close: () => lifecycle.close(),

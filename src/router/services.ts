@@ -27,6 +27,8 @@ import { Agents } from '../upstream/transport/agents.ts';
 import { HttpProxyTransport } from '../upstream/transport/http-proxy-transport.ts';
 import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { Failover } from '../upstream/failover.ts';
+import { ProviderKeys } from '../upstream/provider-keys.ts';
+import { RecentErrors } from '../upstream/recent-errors.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
 import { ProviderClient } from '../upstream/provider-client.ts';
 import { RunningAttempts } from '../upstream/attempt.ts';
@@ -46,6 +48,7 @@ export interface RouterServices extends RouteServices {
   readonly clock: StoreClock;
   readonly current: CurrentCatalog;
   readonly discovery: ModelDiscovery;
+  readonly providerKeys: ProviderKeys;
   readonly maintenance: Maintenance;
   readonly topUps: TopUps | undefined;
   readonly sessionTokens: SessionTokens | undefined;
@@ -68,9 +71,7 @@ export function createServices(
   const settings = resolveSettings(options);
   const plainStore = openStore(options.store);
   const clock = clockOf(plainStore);
-  const requestLog = createRequestLog(plainStore, settings, clock, (error) => {
-    hooks.onError(error);
-  });
+  const requestLog = createRequestLog(plainStore, settings, clock, () => hooks);
   const hooks = createHookRunner([options.hooks ?? [], requestLog.hooks ?? []].flat());
   const { onError, emit } = hooks;
   const agents = new Agents();
@@ -87,6 +88,8 @@ export function createServices(
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
+  const providerKeys = new ProviderKeys();
+  const recentErrors = new RecentErrors();
   const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
   assertTransport(transport);
   const sessionTokens = resolveSessions(options.sessions);
@@ -103,6 +106,7 @@ export function createServices(
     tell: emit,
     ...timers,
   });
+  const client = new ProviderClient(transport, providerKeys, recentErrors);
   return {
     settings,
     hooks,
@@ -135,7 +139,9 @@ export function createServices(
     transport,
     agents,
     breakers,
-    failover: new Failover(new ProviderClient(transport), breakers, settings.retries),
+    providerKeys,
+    recentErrors,
+    failover: new Failover(client, breakers, recentErrors, settings.retries),
     termination: new StreamTermination(),
     eventTemplates: new PerTarget(() => new EventTemplates()),
     calibrations,
@@ -149,9 +155,17 @@ function createRequestLog(
   store: LedgerStore,
   { requestLogDays: days, requestLogMax: max }: Settings,
   clock: StoreClock,
-  onError: (error: Error) => void,
+  hooks: () => HookRunner,
 ): RequestLogWriter {
-  return new RequestLogWriter({ store: requestLogOf(store), days, max, now: () => clock.now(), onError });
+  return new RequestLogWriter({
+    store: requestLogOf(store),
+    days,
+    max,
+    now: () => clock.now(),
+    onError: (error) => {
+      hooks().onError(error);
+    },
+  });
 }
 
 /** The changes for `reload`, as in the options of the router. */

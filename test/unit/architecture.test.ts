@@ -90,6 +90,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'platform',
     'cli/config',
     'cli/terminal',
+    'client',
     'keys',
     'request-log',
     'ledger/contract',

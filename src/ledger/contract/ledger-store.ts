@@ -41,6 +41,9 @@ export interface LedgerStore extends AccountChanges, KeyCommands {
   /** A failover can lose acknowledged changes, so callers log and replay them. */
   readonly mayRollBack?: boolean;
 
+  /** Of a store that was made by hand, for messages: its URL, without a password. */
+  readonly name?: string;
+
   /**
    * Calls the listener whenever the connection may have moved to another server, as after a lost connection, before a
    * reply of that server is returned.
@@ -83,7 +86,7 @@ export interface LedgerStore extends AccountChanges, KeyCommands {
   compact(account: string, seq: bigint): Promise<void>;
   /** Usage rows of a range of days, both inclusive, as `2026-11-21`; in no particular order. */
   usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]>;
-  /** Usage rows of one dimension: `user`, or `tag:` and a name. */
+  /** Usage rows of one dimension: `user`, `provider`, or `tag:` and a name. */
   usageBy(
     account: string,
     dimension: string,

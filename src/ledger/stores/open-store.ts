@@ -38,7 +38,7 @@ export function requestLogOf({ requestLog = new MemoryRequestLog() }: LedgerStor
 
 /** A store in messages: its URL, without a password. */
 export function nameOfStore(store: string | LedgerStore = `sqlite:${DEFAULT_FILE}`): string {
-  if (typeof store !== 'string') return 'object';
+  if (typeof store !== 'string') return typeof store.name === 'string' ? store.name : 'object';
   return store.startsWith('redis') ? withoutPassword(store) : store;
 }
 

@@ -106,6 +106,9 @@ describe('a client of the admin API', () => {
       { id: request },
     ]);
     expect(await noted.getRequest({ request })).toMatchObject({ model: 'acme/fast', status: 200 });
+    expect((await noted.listProviders()).data).toMatchObject([{ name: 'loopback', state: 'healthy' }]);
+    expect(await noted.ejectProvider({ name: 'loopback', for_ms: 1000 })).toMatchObject({ state: 'ejected' });
+    expect(await noted.readmitProvider({ name: 'loopback' })).toMatchObject({ state: 'healthy' });
     expect(await noted.deleteAccount({ account })).toBeDefined();
     const { paths } = await noted.getDescription();
     expect(await noted.getPage()).toMatch(/^<!doctype html>/i);

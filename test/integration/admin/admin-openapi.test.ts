@@ -234,6 +234,12 @@ describe('the description of the admin API', () => {
     await check('GET', '/requests', '/requests?status=999');
     await check('GET', '/requests/{request}', `/requests/${charge?.id}`);
     await check('GET', '/requests/{request}', '/requests/0000000000000000000');
+    const eject = { target: 'upstream-model', reason: 'wrong answers', for_ms: 60_000 };
+    await check('POST', '/providers/{name}/eject', '/providers/loopback/eject', eject);
+    await check('POST', '/providers/{name}/eject', '/providers/nobody/eject', {});
+    await check('GET', '/providers', '/providers');
+    await check('POST', '/providers/{name}/readmit', '/providers/loopback/readmit', {});
+    await check('POST', '/providers/{name}/readmit', '/providers/loopback/readmit', { target: 'x' });
     gateway.provider.script = () => {};
     const arrived = gateway.provider.next();
     const controller = new AbortController();

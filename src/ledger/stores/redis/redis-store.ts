@@ -69,7 +69,7 @@ import { prune } from './redis-pruning.ts';
 import { SweepRounds, type Swept } from './redis-sweep.ts';
 import type { Durability } from './redis-durability.ts';
 import { RedisKeys, SHARDS } from './redis-keys.ts';
-import { parseRedisUrl } from './redis-url.ts';
+import { parseRedisUrl, withoutPassword } from './redis-url.ts';
 import { ScriptRunner } from './script-runner.ts';
 import { RedisRequestLog } from './redis-request-log.ts';
 import { UsageRows } from './redis-usage.ts';
@@ -145,6 +145,7 @@ export interface RedisStoreOptions {
 export class RedisStore implements LedgerStore {
   readonly mayRollBack = true;
   readonly requestLog: RedisRequestLog;
+  readonly name: string;
   readonly #connection: RedisConnection;
   readonly #runner: ScriptRunner;
   readonly #keys: RedisKeys;
@@ -163,6 +164,7 @@ export class RedisStore implements LedgerStore {
     const options: RedisStoreOptions = isOptions ? from : { client: from };
     const { client, keyPrefix, now, timeoutMs = 2000, durability } = options;
     const elapsed = options.elapsed ?? (now ? undefined : () => performance.now());
+    this.name = typeof client === 'string' ? withoutPassword(client) : 'of the given Redis client';
     if (typeof client === 'string') {
       const url = parseRedisUrl(client);
       this.#keys = new RedisKeys(keyPrefix ?? url.keyPrefix);

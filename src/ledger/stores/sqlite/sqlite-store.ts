@@ -127,6 +127,7 @@ export interface SqliteStoreOptions {
  */
 export class SqliteStore implements LedgerStore {
   readonly requestLog: SqliteRequestLog;
+  readonly name: string;
   readonly #session: SqliteSession;
   readonly #now: () => number;
   readonly #clockSteps: ClockSteps | undefined;
@@ -138,6 +139,7 @@ export class SqliteStore implements LedgerStore {
     if (typeof file !== 'string' || file === '' || file === ':memory:') {
       throw new TypeError(`file must be the path of a file, got ${JSON.stringify(file)}`);
     }
+    this.name = `sqlite:${file}`;
     this.#session = new SqliteSession({
       path: resolve(file),
       open: openDatabase,
