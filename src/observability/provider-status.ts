@@ -112,7 +112,7 @@ export interface ProviderKeyStatus {
   readonly masked?: string;
   /** `refused`: the provider rejected it, or its quota is spent. `rate_limited`: for at least one model. */
   readonly state: 'available' | 'rate_limited' | 'refused';
-  /** When it is used again. */
+  /** When it is used again; undefined for the only key, which is used all the same. */
   readonly until?: Date;
   /** What its last answers said. */
   readonly limits: readonly ProviderRateLimit[];

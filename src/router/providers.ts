@@ -37,7 +37,7 @@ export interface ReadmitOptions {
 export interface EjectOptions extends ReadmitOptions {
   /** Shown to operators: at most 200 characters. */
   readonly reason?: string;
-  /** After so long it ends by itself, in ms; at most a year. @default until it is readmitted */
+  /** How long until it ends by itself, in ms; at most a year. @default until it is readmitted */
   readonly forMs?: number;
   /** Who does it: at most 200 characters. */
   readonly by?: string;

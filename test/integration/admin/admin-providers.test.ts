@@ -216,6 +216,21 @@ describe('what operators see of providers, and do with them', () => {
     expect(JSON.stringify(await seen('spare'))).not.toContain('sk-spare');
   });
 
+  it('says of the only key what the provider said last', async () => {
+    const stateOf = async (script: Script): Promise<string> => {
+      answer(script);
+      await ask({ model: 'acme/alone' });
+      const [key] = (await seen('main')).keys;
+      expect(key.until).toBeUndefined();
+      return key.state;
+    };
+    expect(await stateOf(respond(401, { error: { message: 'no' } }))).toBe('refused');
+    expect(await stateOf(completion())).toBe('available');
+    expect(await stateOf(respond(429, { error: { message: 'slow' } }, { 'retry-after': '60' }))).toBe(
+      'rate_limited',
+    );
+  });
+
   it('ejects a target by hand: it is not chosen, and who did it is told', async () => {
     answer(completion());
     const eject = { target: 'large', reason: 'wrong answers' };
