@@ -113,6 +113,7 @@ export class RequestProgress implements AttemptProgress {
       this.#report?.relayed(firstByteAt, isStream ? meter.reportedCompletionTokens : 0);
     }
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') this.#report?.broke(Date.now());
+    if (meter.failed) this.#report?.hadError();
     if (isProviderFailure(failure)) this.#services.recentErrors.add(target, this.#terms.requestId, failure);
     return failure;
   }

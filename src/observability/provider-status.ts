@@ -70,7 +70,7 @@ export interface EjectionByHand {
 export interface AttemptStats {
   /** Requests that show how the provider does: not those whose client left first. */
   readonly requests: number;
-  /** Of those, the ones that failed for the provider: no answer, one of 429 or 5xx, our key refused, or cut off. */
+  /** Of those, the ones that failed for the provider: no answer, one of 429 or 5xx, with an error in it, cut off, or our key rejected. */
   readonly errors: number;
   /** 0 to 1; undefined without requests. */
   readonly errorRate?: number;

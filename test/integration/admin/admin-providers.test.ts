@@ -146,6 +146,15 @@ describe('what operators see of providers, and do with them', () => {
     expect((await seen('spare')).state).toBe('healthy');
   });
 
+  it('counts an error in an answer with status 200, which the client got', async () => {
+    answer(respond(200, { error: { message: 'out of memory' } }));
+    await ask({ model: 'acme/alone' });
+    expect(await seen('main')).toMatchObject({
+      recent: { requests: 1, errors: 1 },
+      errors: [{ code: 'upstream_invalid_response' }],
+    });
+  });
+
   it('tells of connections that failed, by the code of the system', async () => {
     await main.close();
     answer(OVERLOADED);
