@@ -151,7 +151,7 @@ describe('what operators see of providers, and do with them', () => {
     await ask({ model: 'acme/alone' });
     expect(await seen('main')).toMatchObject({
       recent: { requests: 1, errors: 1 },
-      errors: [{ code: 'upstream_invalid_response' }],
+      errors: [{ status: 200, code: 'upstream_invalid_response', message: 'out of memory' }],
     });
   });
 
@@ -339,8 +339,14 @@ describe('what operators see of providers, and do with them', () => {
 
   it('does the same for the host, in JavaScript', async () => {
     const { providers } = gateway.router;
-    const ejected = providers.eject('spare', { target: 'large', forMs: 60_000, by: 'deploy' });
-    expect(ejected.targets).toMatchObject([{ state: 'ejected', ejection: { by: 'deploy' } }]);
+    const ejected = providers.eject('spare', {
+      target: 'large',
+      forMs: 60_000,
+      by: 'deploy',
+      reason: 'leaked sk-proj-0123456789abcdef',
+    });
+    const ejection = { by: 'deploy', reason: 'leaked ***' };
+    expect(ejected.targets).toMatchObject([{ state: 'ejected', ejection }]);
     expect(gateway.router.health()).toMatchObject([{ provider: 'spare', model: 'large', state: 'ejected' }]);
     expect(providers.readmit('spare').targets).toEqual([]);
     expect(() => providers.eject('spare', { target: 'none' })).toThrow(
