@@ -83,7 +83,9 @@ const key = component(
     name: v.string(),
     masked: v.optional(v.string()),
     state: v.picklist(['available', 'rate_limited', 'refused']),
-    until: v.optional(described('when it is used again', at)),
+    until: v.optional(
+      described('when it is used again; missing for the only key, which is used all the same', at),
+    ),
     limits: rows(
       v.object({
         model: v.string(),

@@ -734,7 +734,7 @@ export interface ProviderKey {
   readonly name: string;
   readonly masked?: string;
   readonly state: "available" | "rate_limited" | "refused";
-  /** when it is used again */
+  /** when it is used again; missing for the only key, which is used all the same */
   readonly until?: string;
   readonly limits: readonly ({
     readonly model: string;

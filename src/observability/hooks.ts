@@ -186,8 +186,10 @@ export interface Settled {
 export interface HealthChange {
   readonly type: 'target_ejected' | 'target_recovered';
   readonly provider: string;
-  /** `*` if an operator ejected or readmitted the whole provider. */
+  /** The provider's name for the model, or the upstream wildcard pattern; `*` for a whole provider. */
   readonly model: string;
+  /** An operator ejected or readmitted the whole provider. */
+  readonly wholeProvider?: true;
   readonly failuresInARow: number;
   /** When it is tried again, in ms since the epoch; undefined if it recovered, or until an operator readmits it. */
   readonly retryAt?: number;

@@ -70,7 +70,7 @@ export interface EjectionByHand {
 export interface AttemptStats {
   /** Requests that show how the provider does: not those whose client left first. */
   readonly requests: number;
-  /** Of those, the ones that failed for the provider: no answer, one of 429 or 5xx, our key refused, or cut off. */
+  /** Of those, the ones that failed for the provider: no answer, one of 429 or 5xx, with an error in it, cut off, or our key rejected. */
   readonly errors: number;
   /** 0 to 1; undefined without requests. */
   readonly errorRate?: number;
@@ -112,7 +112,7 @@ export interface ProviderKeyStatus {
   readonly masked?: string;
   /** `refused`: the provider rejected it, or its quota is spent. `rate_limited`: for at least one model. */
   readonly state: 'available' | 'rate_limited' | 'refused';
-  /** When it is used again. */
+  /** When it is used again; undefined for the only key, which is used all the same. */
   readonly until?: Date;
   /** What its last answers said. */
   readonly limits: readonly ProviderRateLimit[];

@@ -74,58 +74,60 @@ const MAX_ATTEMPTS = 16;
 /** Longer texts of providers and clients are cut. */
 const MAX_TEXT = 256;
 
-/** @param settled - undefined while its charge isn't posted, and for a request without a hold */
-export function loggedRequest(ended: ResponseEnded, settled: Settled | undefined): LoggedRequest {
-  const { requestId, startedAt, account = '', key = '', endpoint, status, errorCode, model } = ended;
-  const { stream, firstByteMs, durationMs, ending, finishReason, clientRequestId, admitted } = ended;
-  const provider = settled?.provider ?? ended.provider;
-  const upstreamModel = settled?.upstreamModel ?? ended.upstreamModel;
-  return withoutUndefined({
-    id: requestId,
+/**
+ * A row of the log; the other way is `readRow`.
+ *
+ * @param settled - undefined while its charge isn't posted, and for a request without a hold
+ */
+export function rowOf(ended: ResponseEnded, settled: Settled | undefined, replaces: boolean): RequestLogRow {
+  const { requestId: id, account = '' } = ended;
+  const json = JSON.stringify(recordOf(ended, settled));
+  return replaces ? { id, account, json, replaces } : { id, account, json };
+}
+
+/** A literal, with undefined members: it is made for each request, and JSON leaves them out. */
+function recordOf(ended: ResponseEnded, settled: Settled | undefined): Optional<LoggedRequest> {
+  const { attempts, startedAt } = ended;
+  return {
+    id: ended.requestId,
     createdAt: new Date(startedAt),
-    account,
-    key,
-    endpoint: endpoint === 'metered' ? 'metered' : 'completions',
-    status,
-    code: errorCode,
-    model: model ?? settled?.model,
-    provider,
-    upstreamModel,
-    streamed: stream,
-    attempts: ended.attempts.slice(0, MAX_ATTEMPTS).map((attempt) => loggedAttempt(attempt, startedAt)),
-    firstByteMs,
-    durationMs,
-    ending: ending ?? settled?.ending,
-    finishReason: finishReason?.slice(0, MAX_TEXT),
-    state: !admitted ? 'refused' : !settled ? 'unsettled' : settled.voided ? 'voided' : 'settled',
+    account: ended.account,
+    key: ended.key,
+    endpoint: ended.endpoint === 'metered' ? 'metered' : 'completions',
+    status: ended.status,
+    code: ended.errorCode,
+    model: ended.model ?? settled?.model,
+    provider: settled?.provider ?? ended.provider,
+    upstreamModel: settled?.upstreamModel ?? ended.upstreamModel,
+    streamed: ended.stream,
+    attempts: attempts.slice(0, MAX_ATTEMPTS).map((attempt) => attemptOf(attempt, startedAt)),
+    firstByteMs: ended.firstByteMs,
+    durationMs: ended.durationMs,
+    ending: ended.ending ?? settled?.ending,
+    finishReason: ended.finishReason?.slice(0, MAX_TEXT),
+    state: !ended.admitted ? 'refused' : !settled ? 'unsettled' : settled.voided ? 'voided' : 'settled',
     charged: settled?.charged ?? '0.00',
     writtenOff: settled && !/^[0.]+$/.test(settled.writtenOff) ? settled.writtenOff : undefined,
     cost: settled?.cost,
     price: settled?.price,
     usage: settled?.usage && { ...settled.usage, source: settled.usageSource },
     dimensions: settled?.dimensions,
-    clientRequestId,
-  });
+    clientRequestId: ended.clientRequestId,
+  };
 }
 
-function loggedAttempt(attempt: AttemptEnded, arrivedAt: number): LoggedAttempt {
-  const { provider, model, startedAt, durationMs, status, errorCode, upstreamErrorCode } = attempt;
-  return withoutUndefined({
-    provider,
-    model,
-    afterMs: Math.max(0, startedAt - arrivedAt),
-    durationMs,
-    status,
-    code: errorCode,
-    upstreamCode: upstreamErrorCode?.slice(0, MAX_TEXT),
+function attemptOf(attempt: AttemptEnded, arrivedAt: number): LoggedAttempt {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only optional members may be undefined
+  return {
+    provider: attempt.provider,
+    model: attempt.model,
+    afterMs: Math.max(0, attempt.startedAt - arrivedAt),
+    durationMs: attempt.durationMs,
+    status: attempt.status,
+    code: attempt.errorCode,
+    upstreamCode: attempt.upstreamErrorCode?.slice(0, MAX_TEXT),
     upstreamRequestId: attempt.upstreamRequestId,
-  });
-}
-
-/** As a row of a store; the other way is `readRow`. */
-export function rowOf(request: LoggedRequest, replaces: boolean): RequestLogRow {
-  const { id, account } = request;
-  return { id, account, json: JSON.stringify(request), ...(replaces && { replaces }) };
+  } satisfies Optional<LoggedAttempt> as LoggedAttempt;
 }
 
 /** Undefined for a row that isn't one of this release's. */
@@ -140,9 +142,3 @@ export function readRow({ json }: RequestLogRow): LoggedRequest | undefined {
 }
 
 type Optional<Members> = { readonly [Name in keyof Members]: Members[Name] | undefined };
-
-function withoutUndefined<Members extends object>(members: Optional<Members>): Members {
-  const present = Object.entries(members).filter(([, member]) => member !== undefined);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only optional members may be undefined
-  return Object.fromEntries(present) as Members;
-}

@@ -5,6 +5,7 @@ import type { ProviderStatus, ProviderTargetStatus } from '../observability/prov
 import { optionError, positiveInteger } from '../options/option-checks.ts';
 import { optionsObject } from '../platform/options-object.ts';
 import { type CircuitBreaker, type CircuitBreakers, RECENT_MINUTES } from '../upstream/circuit-breaker.ts';
+import { masked } from '../upstream/provider-errors.ts';
 import type { ProviderKeys } from '../upstream/provider-keys.ts';
 import type { RecentErrors } from '../upstream/recent-errors.ts';
 import { minutesOf, startOf, sumsOf } from '../upstream/target-history.ts';
@@ -35,9 +36,9 @@ export interface ReadmitOptions {
 }
 
 export interface EjectOptions extends ReadmitOptions {
-  /** Shown to operators: at most 200 characters. */
+  /** Shown to operators, with secrets masked: at most 200 characters. */
   readonly reason?: string;
-  /** How long it lasts, in ms; at most a year. @default until it is readmitted */
+  /** How long until it ends by itself, in ms; at most a year. @default until it is readmitted */
   readonly forMs?: number;
   /** Who does it: at most 200 characters. */
   readonly by?: string;
@@ -82,7 +83,7 @@ export function createProviderStates(services: ProviderStateServices): ProviderS
       const ejection = {
         at: new Date(),
         ...(by !== undefined && { by }),
-        ...(reason !== undefined && { reason }),
+        ...(reason !== undefined && { reason: masked(reason) }),
         ...(forMs !== undefined && { until: new Date(Date.now() + forMs) }),
       };
       breakers.byHand.eject(name, ejection, target);

@@ -270,11 +270,16 @@ export class AttemptReport {
     this.#breaker.failed(this, now, retryAfterMs);
   }
 
-  /** The answer was relayed. @param firstByteAt - from `performance.now()` */
+  /** The answer was relayed, for the history. @param firstByteAt - from `performance.now()` */
   relayed(firstByteAt: number, tokens: number): void {
     this.firstByteMs = firstByteAt - this.sentAt;
     this.tokens = tokens;
     if (tokens > 0) this.streamMs = performance.now() - firstByteAt;
+  }
+
+  /** The answer has an error in it: for the history alone, as a client can provoke some. */
+  hadError(): void {
+    this.result = 'failed';
   }
 
   /** An answer that had begun broke off. */

@@ -2,8 +2,8 @@ import type { Target } from '../catalog/model.ts';
 import type { HealthChange } from '../observability/hooks.ts';
 import type { EjectionByHand } from '../observability/provider-status.ts';
 
-/** Stands for all targets of a provider. */
-const ALL = '*';
+/** In place of a health key: all targets of the provider. A pattern may be `*`. */
+const ALL = '';
 
 /** The providers and targets that operators of this process have ejected. They outlive a reload. */
 export class EjectionsByHand {
@@ -70,7 +70,8 @@ export class EjectionsByHand {
     this.#emit({
       type,
       provider,
-      model,
+      model: model === ALL ? '*' : model,
+      ...(model === ALL && { wholeProvider: true }),
       failuresInARow: 0,
       byHand: true,
       ...(by !== undefined && { by }),

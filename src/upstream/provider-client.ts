@@ -142,13 +142,20 @@ export class ProviderClient {
     targeted: TargetRequest,
     asksUsage: boolean,
   ): Promise<SendResult> {
-    const { target } = targeted;
+    const { target, request } = targeted;
     const read = targeted.byokKey ?? key?.read();
     const apiKey = read instanceof Promise ? await read : read;
-    const answer = await this.#attempt(targeted, apiKey, asksUsage);
-    if (isSuccess(answer)) key?.worked();
-    key?.answered(target.model, answer.received);
-    return { answer, asksUsage };
+    try {
+      const answer = await this.#attempt(targeted, apiKey, asksUsage);
+      if (isSuccess(answer)) key?.worked();
+      else if (answer.status === 429) key?.limit(target.model, limitedMs(answer.received));
+      key?.answered(target.model, answer.received);
+      return { answer, asksUsage };
+    } catch (error) {
+      // The only key is used all the same: operators see that it was rejected.
+      if (isKeyRefused(error)) key?.eject(request.account);
+      throw error;
+    }
   }
 
   /** Tries the provider's keys until one is neither rejected nor rate-limited.

@@ -116,11 +116,14 @@ export function providerError(status: number, body: string): ProviderError {
   const inner = isRecord(error) ? error : {};
   const said = [inner['message'], error, message, detail].find((each) => typeof each === 'string');
   const named = [inner['code'], inner['type'], inner['status'], code].find(isCode);
-  return new ProviderError(
-    said === undefined ? 'The provider gave no message.' : masked(said),
-    status,
-    named,
-  );
+  return new ProviderError(said === undefined ? NO_MESSAGE : masked(said), status, named);
+}
+
+const NO_MESSAGE = 'The provider gave no message.';
+
+/** Whether the provider said nothing of its error. */
+export function isSilent({ message, code }: ProviderError): boolean {
+  return message === NO_MESSAGE && code === undefined;
 }
 
 /** Not a text, which could quote the prompt. */

@@ -240,7 +240,8 @@ export class PooledKey implements ProviderKey {
       name: this.name,
       ...(secret !== undefined && secret.length >= MIN_SHOWN_LENGTH && { masked: `…${secret.slice(-4)}` }),
       state,
-      ...(until > now && { until: new Date(Date.now() + until - now) }),
+      // The only key is used all the same.
+      ...(until > now && this.isOneOfSeveral && { until: new Date(Date.now() + until - now) }),
       limits: [...this.#answers].flatMap(([model, { headers, at }]) =>
         rateLimitsIn(headers, at).map(({ resetMs, ...left }) => ({
           model,

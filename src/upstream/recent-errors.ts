@@ -26,7 +26,7 @@ export class RecentErrors {
 
   /** Newest first. */
   of(provider: string): readonly ProviderFault[] {
-    return (this.#byProvider.get(provider) ?? []).toReversed();
+    return this.#byProvider.get(provider)?.toReversed() ?? [];
   }
 }
 

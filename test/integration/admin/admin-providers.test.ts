@@ -146,6 +146,15 @@ describe('what operators see of providers, and do with them', () => {
     expect((await seen('spare')).state).toBe('healthy');
   });
 
+  it('counts an error in an answer with status 200, which the client got', async () => {
+    answer(respond(200, { error: { message: 'out of memory' } }));
+    await ask({ model: 'acme/alone' });
+    expect(await seen('main')).toMatchObject({
+      recent: { requests: 1, errors: 1 },
+      errors: [{ status: 200, code: 'upstream_invalid_response', message: 'out of memory' }],
+    });
+  });
+
   it('tells of connections that failed, by the code of the system', async () => {
     await main.close();
     answer(OVERLOADED);
@@ -214,6 +223,21 @@ describe('what operators see of providers, and do with them', () => {
       { status: 401, code: 'upstream_refused_credentials', message: `bad key ${'*'.repeat(20)}` },
     ]);
     expect(JSON.stringify(await seen('spare'))).not.toContain('sk-spare');
+  });
+
+  it('says of the only key what the provider said last', async () => {
+    const stateOf = async (script: Script): Promise<string> => {
+      answer(script);
+      await ask({ model: 'acme/alone' });
+      const [key] = (await seen('main')).keys;
+      expect(key.until).toBeUndefined();
+      return key.state;
+    };
+    expect(await stateOf(respond(401, { error: { message: 'no' } }))).toBe('refused');
+    expect(await stateOf(completion())).toBe('available');
+    expect(await stateOf(respond(429, { error: { message: 'slow' } }, { 'retry-after': '60' }))).toBe(
+      'rate_limited',
+    );
   });
 
   it('ejects a target by hand: it is not chosen, and who did it is told', async () => {
@@ -315,8 +339,14 @@ describe('what operators see of providers, and do with them', () => {
 
   it('does the same for the host, in JavaScript', async () => {
     const { providers } = gateway.router;
-    const ejected = providers.eject('spare', { target: 'large', forMs: 60_000, by: 'deploy' });
-    expect(ejected.targets).toMatchObject([{ state: 'ejected', ejection: { by: 'deploy' } }]);
+    const ejected = providers.eject('spare', {
+      target: 'large',
+      forMs: 60_000,
+      by: 'deploy',
+      reason: 'leaked sk-proj-0123456789abcdef',
+    });
+    const ejection = { by: 'deploy', reason: 'leaked ***' };
+    expect(ejected.targets).toMatchObject([{ state: 'ejected', ejection }]);
     expect(gateway.router.health()).toMatchObject([{ provider: 'spare', model: 'large', state: 'ejected' }]);
     expect(providers.readmit('spare').targets).toEqual([]);
     expect(() => providers.eject('spare', { target: 'none' })).toThrow(

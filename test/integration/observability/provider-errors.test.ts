@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { type Hooks, type ResponseEnded, UpstreamAnswerError } from '../../../src/index.ts';
 import { type Gateway, PROVIDER_KEY, QUESTION, startGateway } from '../../helpers/gateway.ts';
-import { answerJson, answerStream, startProvider } from '../../helpers/provider.ts';
+import { answerJson, answerStream, startProvider, STREAM } from '../../helpers/provider.ts';
 import { collectTold } from '../../helpers/told.ts';
 import { startTwoTargets } from '../faults/two-targets.ts';
 
@@ -172,14 +172,24 @@ it('names the reason of a provider that refuses the key of the router', async ()
 });
 
 it.each([
-  ['an event', answerStream(['data: {"error":{"message":"out of memory"}}\n\n'])],
-  ['a body', answerJson('{"error":{"message":"out of memory"}}', 200)],
+  ['an event', answerStream(['data: {"error":{"message":"out of memory","code":"oom"}}\n\n'])],
+  [
+    'an event after others',
+    answerStream([...STREAM.slice(0, 2), 'data: {"error":{"message":"out of memory","code":"oom"}}\n\n']),
+  ],
+  ['a body', answerJson('{"error":{"message":"out of memory","code":"oom"}}', 200)],
 ])('is named where the client got %s with an error, and status 200', async (_what, script) => {
   const { provider, post, errors } = await start();
   provider.script = script;
   await (await post(QUESTION)).text();
   expect(errors).toMatchObject([
-    { code: 'upstream_invalid_response', provider: 'loopback', model: 'upstream-model', attempt: 1 },
+    {
+      code: 'upstream_invalid_response',
+      provider: 'loopback',
+      model: 'upstream-model',
+      attempt: 1,
+      cause: { name: 'ProviderError', message: 'out of memory', status: 200, code: 'oom' },
+    },
   ]);
 });
 

@@ -28,6 +28,18 @@ describe('targets that an operator has ejected', () => {
     expect(byHand.isEmpty).toBe(true);
   });
 
+  it('may be those of the pattern *, which is not the provider', () => {
+    const { byHand, changes } = start();
+    byHand.eject('openrouter', { at: new Date(1000) }, '*');
+    expect(byHand.of(target('openrouter', '*'), 2000)).toBeDefined();
+    expect(byHand.of(target('openrouter', 'gpt-5'), 2000)).toBeUndefined();
+    byHand.eject('openrouter', { at: new Date(1000) });
+    expect(changes.map(({ model, wholeProvider }) => [model, wholeProvider])).toEqual([
+      ['*', undefined],
+      ['*', true],
+    ]);
+  });
+
   it('come back by themselves when their time is over, which is told once', () => {
     const { byHand, changes } = start();
     byHand.eject('openai', { at: new Date(1000), until: new Date(5000) }, 'gpt-5');
