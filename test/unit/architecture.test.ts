@@ -54,7 +54,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'ledger/operations',
     ...GROUND,
   ],
-  'admin/page': [],
+  'admin/page': ['client'],
   client: [],
   adapters: ['http'],
   router: [
