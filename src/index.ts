@@ -190,4 +190,9 @@ export {
   type MeteredRoute,
   type ReloadOptions,
 } from './router/router.ts';
+export type { LoggedAttempt, LoggedRequest } from './request-log/logged-request.ts';
+export type { RequestLog } from './request-log/request-log.ts';
+export type { FoundRequests, RequestSearch, StatusClass } from './request-log/search.ts';
+export type { EjectOptions, ProviderStates, ReadmitOptions } from './router/providers.ts';
+export type * from './observability/provider-status.ts';
 export type { RunningRequest } from './observability/active-request.ts';

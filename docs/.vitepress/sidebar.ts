@@ -32,6 +32,7 @@ export const SIDEBAR: readonly { readonly text: string; readonly pages: Readonly
         keys: 'API keys',
         sessions: 'Sessions',
         usage: 'Usage',
+        requests: 'Requests',
         'beside-chat': 'Beside chat',
         plans: 'Plans',
         selling: 'Selling credits',

@@ -29,7 +29,8 @@ export interface RawInput {
 export interface PreparedCall {
   /** For the audit event. */
   readonly body: unknown;
-  run(router: AdministeredRouter): Promise<OperationResult>;
+  /** @param operator - the name that `authorize` returned */
+  run(router: AdministeredRouter, operator: string): Promise<OperationResult>;
 }
 
 /** An operation as its file defines it. */
@@ -67,6 +68,8 @@ export interface EndpointDefinition<
       readonly query: v.InferOutput<Query>;
       readonly body: v.InferOutput<Body>;
       readonly idempotencyKey: string | undefined;
+      /** The name that `authorize` returned. */
+      readonly operator: string;
     },
     router: AdministeredRouter,
   ) => Promise<OperationResult<v.InferOutput<Answer>>>;
@@ -116,7 +119,7 @@ export function endpoint<
         body: validate(parts.body, sent.body, 'the body'),
         idempotencyKey: sent.idempotencyKey,
       };
-      return { body: input.body, run: (router) => run(input, router) };
+      return { body: input.body, run: (router, operator) => run({ ...input, operator }, router) };
     },
   };
 }

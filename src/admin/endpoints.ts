@@ -3,6 +3,8 @@ import { creditsEndpoints } from './credit-endpoints.ts';
 import type { Endpoint } from './endpoint.ts';
 import { keyEndpoints } from './key-endpoints.ts';
 import { planEndpoints } from './plan-endpoints.ts';
+import { requestEndpoints } from './request-endpoints.ts';
+import { providerEndpoints } from './provider-endpoints.ts';
 import { runtimeStatusEndpoints } from './runtime-status.ts';
 import { sessionEndpoints } from './session-endpoints.ts';
 import { usageEndpoints } from './usage-endpoints.ts';
@@ -15,5 +17,7 @@ export const endpoints: readonly Endpoint[] = [
   ...keyEndpoints,
   ...sessionEndpoints,
   ...usageEndpoints,
+  ...requestEndpoints,
+  ...providerEndpoints,
   ...runtimeStatusEndpoints,
 ];

@@ -52,7 +52,8 @@ export class NotFoundError extends RouterError {
     | 'end_users_not_limited'
     | 'allowance_not_found'
     | 'request_not_found'
-    | 'session_not_found';
+    | 'session_not_found'
+    | 'provider_not_found';
   readonly type = 'invalid_request_error';
 
   constructor(code: NotFoundError['code'], message: string) {
@@ -76,6 +77,14 @@ export function endUsersNotLimited(account: string): NotFoundError {
   return new NotFoundError(
     'end_users_not_limited',
     `Account ${account} has no limits of end users: set end_users in its policy, or in that of a key.`,
+  );
+}
+
+export function providerNotFound(provider: string, names: readonly string[]): NotFoundError {
+  const asked = JSON.stringify(provider.slice(0, 200));
+  return new NotFoundError(
+    'provider_not_found',
+    `There is no provider ${asked}. Providers: ${names.slice(0, 20).join(', ')}.`,
   );
 }
 

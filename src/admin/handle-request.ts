@@ -98,7 +98,7 @@ async function respond(
   if (!endpoint) throw new AdminMethodNotAllowedError(method, allowHeader(route));
   const call = await parseRequest(exchange, endpoint, route.params);
   context.call = call;
-  const result = await call.run(services.router);
+  const result = await call.run(services.router, operator);
   context.result = result;
   const status = result.repeated ? 200 : (endpoint.status ?? 200);
   if (result.csv === undefined) return { status, body: Buffer.from(JSON.stringify(result.answer)) };

@@ -6,7 +6,7 @@ import type { AuditEvent } from './audit-log.ts';
 /** The parts of a router that the admin API uses: all of them are public. */
 export type AdministeredRouter = Pick<
   ChatCompletionsRouter,
-  'accounts' | 'credits' | 'health' | 'keys' | 'requests' | 'sessions' | 'usage'
+  'accounts' | 'credits' | 'health' | 'keys' | 'providers' | 'requestLog' | 'requests' | 'sessions' | 'usage'
 >;
 
 export interface AdminRouterOptions {

@@ -62,9 +62,9 @@ export const runtimeStatusEndpoints: readonly Endpoint[] = [
     }),
   }),
   endpoint({
-    operation: 'listRequests',
+    operation: 'listRunningRequests',
     method: 'GET',
-    path: '/requests',
+    path: '/running',
     summary: 'List running completions',
     params: nothing,
     query: nothing,

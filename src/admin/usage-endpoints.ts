@@ -26,6 +26,9 @@ const usageRow = component(
     key: v.optional(v.string()),
     model: v.optional(v.string()),
     user: v.optional(described('empty for none; (other) for those beyond 1,000 on a day', v.string())),
+    provider: v.optional(
+      described('the one that answered, or was asked last; empty where it was not counted', v.string()),
+    ),
     tag: v.optional(described('the value of the tag, as user', v.string())),
     requests: whole,
     errors: whole,
@@ -41,7 +44,7 @@ const usageRow = component(
 
 const usageRows = component(
   'UsageRows',
-  'Usage by day, account, key or model, or by end user or tag.',
+  'Usage by day, account, key or model, or by end user, provider or tag.',
   v.object({ object: v.literal('list'), data: v.array(usageRow) }),
 );
 
@@ -66,7 +69,9 @@ export const usageEndpoints: readonly Endpoint[] = [
       model: v.optional(
         matching('a model ID of 1 to 256 characters without blanks', /^[^\s\p{Cc}]{1,256}$/u),
       ),
-      group_by: v.optional(listInQuery<UsageGroup>(['day', 'account', 'key', 'model', 'user'], TAGS)),
+      group_by: v.optional(
+        listInQuery<UsageGroup>(['day', 'account', 'key', 'model', 'user', 'provider'], TAGS),
+      ),
     }),
     body: nothing,
     answer: usageRows,

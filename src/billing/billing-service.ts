@@ -1,5 +1,6 @@
 import { andThen, type Answer, answerOf, isLater } from '../async/answer.ts';
 import type { Caller } from '../keys/caller.ts';
+import { countedAt } from '../keys/dimensions.ts';
 import { minimumHold, needOf, outputLimit } from './admission.ts';
 import { type RouterError } from '../errors/router-error.ts';
 import { Hold, type HoldServices } from './hold.ts';
@@ -28,7 +29,7 @@ const MAX_ACCOUNTS_REPORTED = 10_000;
 export interface BillingServiceOptions extends HoldKeeperOptions {
   /** What is learned of tokens. @default nothing at first */
   readonly calibrations?: PerTarget<EstimateCalibration>;
-  readonly settings: Pick<Settings, 'holdMode' | 'emptyAnswerIsFree'>;
+  readonly settings: Pick<Settings, 'holdMode' | 'emptyAnswerIsFree' | 'dimensions'>;
   readonly onSettled: ((settled: Settled) => unknown) | undefined;
 }
 
@@ -202,7 +203,8 @@ export class BillingService implements HoldServices {
   }
 
   #settle(hold: Hold, outcome: Outcome, consumption: Charge, usage: SettledUsage): Answer<void> {
-    const { requestId, caller, idempotencyKey, endUser, dimensions } = hold.terms;
+    const { requestId, caller, idempotencyKey, endUser } = hold.terms;
+    const dimensions = this.#dimensionsOf(hold, outcome);
     const settled = this.store.settle({
       account: caller.account,
       requestId,
@@ -251,7 +253,8 @@ export class BillingService implements HoldServices {
   }
 
   #release(hold: Hold, outcome: Outcome): Answer<void> {
-    const { requestId, caller, dimensions } = hold.terms;
+    const { requestId, caller } = hold.terms;
+    const dimensions = this.#dimensionsOf(hold, outcome);
     const voided = this.store.void({
       account: caller.account,
       requestId,
@@ -267,16 +270,22 @@ export class BillingService implements HoldServices {
     });
   }
 
+  #dimensionsOf({ terms }: Hold, { target }: Outcome): Dimensions | undefined {
+    return countedAt(target.provider.name, terms.dimensions, this.#options.settings.dimensions);
+  }
+
   #tell(
     hold: Hold,
-    { target, ending }: Outcome,
+    outcome: Outcome,
     consumption: Charge | undefined,
     charged: NanoDollars,
     posted: { readonly available: NanoDollars; readonly writtenOff?: NanoDollars } | undefined,
   ): void {
     const { onSettled } = this.#options;
     if (!onSettled) return;
-    const { requestId, caller, dimensions } = hold.terms;
+    const { requestId, caller } = hold.terms;
+    const { target, ending } = outcome;
+    const dimensions = this.#dimensionsOf(hold, outcome);
     onSettled({
       requestId,
       account: caller.account,

@@ -242,7 +242,7 @@ function parseOptions(options: OpenHoldOptions, settings: DimensionSettings | un
   const held = parseAmount(amount, 'amount');
   return {
     caller,
-    ...countedAs({ ...whom, ...what }, undefined, settings),
+    ...countedAs({ ...whom, ...what }, undefined, settings, provider),
     model,
     provider,
     tokens: parseCount('tokens', tokens) ?? 0,

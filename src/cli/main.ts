@@ -47,7 +47,9 @@ import {
   refundCommand,
   statementCommand,
 } from './commands/plans.ts';
+import { ejectProviderCommand, providersCommand, readmitProviderCommand } from './commands/providers.ts';
 import { Progress } from './terminal/progress.ts';
+import { listRequestsCommand, showRequestCommand } from './commands/requests.ts';
 import { createSessionCommand, revokeSessionCommand } from './commands/sessions.ts';
 import { serveCommand } from './commands/serve.ts';
 import { usageCommand } from './commands/usage.ts';
@@ -62,6 +64,9 @@ const COMMANDS: readonly Command[] = [
   initCommand,
   serveCommand,
   checkCommand,
+  ejectProviderCommand,
+  readmitProviderCommand,
+  providersCommand,
   completionCommand(() => COMMANDS),
   getAccountCommand,
   getEndUserCommand,
@@ -90,6 +95,8 @@ const COMMANDS: readonly Command[] = [
   statementCommand,
   compactCommand,
   usageCommand,
+  listRequestsCommand,
+  showRequestCommand,
   journalCommand,
   freezeCommand,
   unfreezeCommand,

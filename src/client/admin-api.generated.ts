@@ -591,6 +591,233 @@ export interface AllowanceEnd {
   readonly durable?: boolean;
 }
 
+/** A request to a provider. */
+export interface Attempt {
+  readonly provider: string;
+  /** the provider's name for the model */
+  readonly model: string;
+  /** from the request's arrival until this was sent, in ms */
+  readonly after_ms: number;
+  /** ms */
+  readonly duration_ms: number;
+  /** of the provider's answer; missing if there was none */
+  readonly status?: number;
+  /** why there was no answer for the client */
+  readonly code?: string;
+  /** the provider's own code, or that of the connection */
+  readonly upstream_code?: string;
+  readonly upstream_request_id?: string;
+}
+
+/** One request: what it was, where it went, and what it cost. It holds no prompt and no answer. */
+export interface LoggedRequest {
+  /** the x-request-id of its response */
+  readonly id: string;
+  /** when it arrived */
+  readonly created_at: string;
+  readonly account: string;
+  /** the ID of the API key */
+  readonly key: string;
+  readonly endpoint: "completions" | "metered";
+  /** what the client got; 499 if it left before */
+  readonly status: number;
+  /** of the error that the client got */
+  readonly code?: string;
+  readonly model?: string;
+  /** that answered, or was tried last */
+  readonly provider?: string;
+  readonly upstream_model?: string;
+  readonly streamed: boolean;
+  readonly attempts: readonly (Attempt)[];
+  /** ms */
+  readonly first_byte_ms?: number;
+  /** ms */
+  readonly duration_ms: number;
+  readonly ending?: string;
+  readonly finish_reason?: string;
+  /** refused: without a hold; unsettled: its charge is not posted yet; voided: nothing is charged */
+  readonly state: "refused" | "unsettled" | "voided" | "settled";
+  /** USD, as a decimal string */
+  readonly charged: string;
+  /** USD, as a decimal string */
+  readonly written_off?: string;
+  /** what the provider bills, in USD */
+  readonly cost?: string;
+  readonly price?: string;
+  /** counts of tokens, and their source */
+  readonly usage?: Readonly<Record<string, number | string | boolean>>;
+  readonly dimensions?: Readonly<Record<string, string>>;
+  /** the client's own x-request-id */
+  readonly client_request_id?: string;
+}
+
+/** Requests, the newest first. */
+export interface FoundRequests {
+  readonly object: "list";
+  readonly data: readonly (LoggedRequest)[];
+  /** for cursor, where there may be more; null: there are no more */
+  readonly next_cursor: string | null;
+}
+
+/** An operator has ejected a provider or a target. */
+export interface Ejection {
+  /** a time, in UTC */
+  readonly at: string;
+  /** the name that authorize returned */
+  readonly by?: string;
+  readonly reason?: string;
+  /** when it ends by itself */
+  readonly until?: string;
+}
+
+/** Sums over requests to a provider. */
+export interface AttemptStats {
+  /** requests that were over; not those whose client left first */
+  readonly requests: number;
+  /** of those, the ones that the provider failed */
+  readonly errors: number;
+  readonly error_rate?: number;
+  /** rounded up to a step of a fifth */
+  readonly first_byte_p50_ms?: number;
+  readonly first_byte_p95_ms?: number;
+  /** of streams, from their first byte to their end */
+  readonly tokens_per_second?: number;
+}
+
+/** A model of a provider. */
+export interface ProviderTarget {
+  readonly model: string;
+  readonly state: "healthy" | "degraded" | "ejected";
+  /** since when it has the state */
+  readonly since?: string;
+  /** when it is tried again; missing until an operator readmits it */
+  readonly retry_at?: string;
+  readonly retry_in_ms?: number;
+  readonly ejection?: Ejection;
+  /** requests that are running there now */
+  readonly running: number;
+  /** the last five minutes */
+  readonly recent: {
+    /** requests that were over; not those whose client left first */
+    readonly requests: number;
+    /** of those, the ones that the provider failed */
+    readonly errors: number;
+    readonly error_rate?: number;
+    /** rounded up to a step of a fifth */
+    readonly first_byte_p50_ms?: number;
+    readonly first_byte_p95_ms?: number;
+    /** of streams, from their first byte to their end */
+    readonly tokens_per_second?: number;
+  };
+  /** ejected after failures of few accounts: others choose it as usual */
+  readonly some_accounts_only?: true;
+  readonly failures_in_a_row: number;
+  readonly probing?: true;
+}
+
+/** An error of a provider. The message is the provider’s own, with secrets masked; it may quote a prompt. */
+export interface ProviderFault {
+  /** a time, in UTC */
+  readonly at: string;
+  readonly model: string;
+  readonly request_id: string;
+  /** of the provider’s answer */
+  readonly status?: number;
+  /** the router’s code */
+  readonly code: string;
+  readonly provider_code?: string;
+  readonly message: string;
+}
+
+/** An API key of a provider: its last four characters, and what is left of its rate limits by its last answers. */
+export interface ProviderKey {
+  readonly name: string;
+  readonly masked?: string;
+  readonly state: "available" | "rate_limited" | "refused";
+  /** when it is used again; missing for the only key, which is used all the same */
+  readonly until?: string;
+  readonly limits: readonly ({
+    readonly model: string;
+    readonly name: string;
+    readonly limit?: number;
+    readonly remaining: number;
+    /** a time, in UTC */
+    readonly reset_at?: string;
+    /** a time, in UTC */
+    readonly at: string;
+  })[];
+}
+
+/** A provider, as this process has seen it since its start. */
+export interface ProviderStatus {
+  readonly name: string;
+  readonly state: "healthy" | "degraded" | "ejected" | "unused";
+  /** since when it has the state */
+  readonly since?: string;
+  /** when it is tried again; missing until an operator readmits it */
+  readonly retry_at?: string;
+  readonly retry_in_ms?: number;
+  readonly ejection?: Ejection;
+  /** requests that are running there now */
+  readonly running: number;
+  /** the last five minutes */
+  readonly recent: {
+    /** requests that were over; not those whose client left first */
+    readonly requests: number;
+    /** of those, the ones that the provider failed */
+    readonly errors: number;
+    readonly error_rate?: number;
+    /** rounded up to a step of a fifth */
+    readonly first_byte_p50_ms?: number;
+    readonly first_byte_p95_ms?: number;
+    /** of streams, from their first byte to their end */
+    readonly tokens_per_second?: number;
+  };
+  /** the last 60 minutes, oldest first, without those that had no request */
+  readonly history: readonly ({
+    /** a time, in UTC */
+    readonly at: string;
+    /** requests that were over; not those whose client left first */
+    readonly requests: number;
+    /** of those, the ones that the provider failed */
+    readonly errors: number;
+    readonly error_rate?: number;
+    /** rounded up to a step of a fifth */
+    readonly first_byte_p50_ms?: number;
+    readonly first_byte_p95_ms?: number;
+    /** of streams, from their first byte to their end */
+    readonly tokens_per_second?: number;
+  })[];
+  /** the last 20, newest first */
+  readonly errors: readonly (ProviderFault)[];
+  readonly keys: readonly (ProviderKey)[];
+  /** those that were used, or ejected by an operator */
+  readonly targets: readonly (ProviderTarget)[];
+  readonly unused_targets: number;
+}
+
+/** The providers, as this process has seen them since its start. */
+export interface Providers {
+  readonly object: "list";
+  readonly data: readonly (ProviderStatus)[];
+}
+
+/** What is ejected, why, and for how long. */
+export interface EjectProvider {
+  /** a model of the provider; default: the whole provider */
+  readonly target?: string;
+  /** a string of 1 to 200 characters */
+  readonly reason?: string;
+  /** an integer from 1 to 31622400000 */
+  readonly for_ms?: number;
+}
+
+/** What is readmitted. */
+export interface ReadmitProvider {
+  /** a model of the provider; default: the whole provider */
+  readonly target?: string;
+}
+
 /** A model of a provider that this process has sent requests to. */
 export interface Target {
   readonly provider: string;
@@ -672,6 +899,8 @@ export interface UsageRow {
   readonly model?: string;
   /** empty for none; (other) for those beyond 1,000 on a day */
   readonly user?: string;
+  /** the one that answered, or was asked last; empty where it was not counted */
+  readonly provider?: string;
   /** the value of the tag, as user */
   readonly tag?: string;
   readonly requests: number;
@@ -688,7 +917,7 @@ export interface UsageRow {
   readonly cost: string;
 }
 
-/** Usage by day, account, key or model, or by end user or tag. */
+/** Usage by day, account, key or model, or by end user, provider or tag. */
 export interface UsageRows {
   readonly object: "list";
   readonly data: readonly (UsageRow)[];
@@ -749,11 +978,21 @@ export interface AdminClient {
   /** Revoke a session permanently. `POST /sessions/revoke` */
   revokeSession(input: SessionToRevoke, options?: ChangeOptions): Promise<RevokedSession>;
   /** Query usage and charges. `GET /usage` */
-  queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model' | 'user' | `tag:${string}`)[] }, options?: CallOptions): Promise<UsageRows>;
+  queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model' | 'user' | 'provider' | `tag:${string}`)[] }, options?: CallOptions): Promise<UsageRows>;
+  /** Search the log of requests. `GET /requests` */
+  listRequests(input?: { readonly account?: string; readonly key?: string; readonly model?: string; readonly provider?: string; readonly status?: string; readonly code?: string; readonly from?: string; readonly to?: string; readonly cursor?: string; readonly limit?: number }, options?: CallOptions): Promise<FoundRequests>;
+  /** Get a request from the log. `GET /requests/{request}` */
+  getRequest(input: { readonly request: string }, options?: CallOptions): Promise<LoggedRequest>;
+  /** List providers with their state, history, errors and keys. `GET /providers` */
+  listProviders(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Providers>;
+  /** Eject a provider, or one of its targets, in this process. `POST /providers/{name}/eject` */
+  ejectProvider(input: { readonly name: string } & EjectProvider, options?: ChangeOptions): Promise<ProviderStatus>;
+  /** Readmit a provider with all its targets, or one target, in this process. `POST /providers/{name}/readmit` */
+  readmitProvider(input: { readonly name: string } & ReadmitProvider, options?: ChangeOptions): Promise<ProviderStatus>;
   /** List the health of the targets. `GET /health` */
   listTargets(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Targets>;
-  /** List running completions. `GET /requests` */
-  listRequests(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<RunningRequests>;
+  /** List running completions. `GET /running` */
+  listRunningRequests(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<RunningRequests>;
   /** This document. `GET /openapi.json` */
   getDescription(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
   /** The usage page, for browsers. Without valid credentials its status is 401, and the page asks for a token. `GET /` */

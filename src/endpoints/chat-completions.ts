@@ -14,6 +14,7 @@ import type { ActiveRequest } from '../observability/active-request.ts';
 import { isReadToEnd } from '../upstream/abandoned-answers.ts';
 import type { Failover } from '../upstream/failover.ts';
 import type { ModelDiscovery } from '../upstream/model-discovery.ts';
+import type { RecentErrors } from '../upstream/recent-errors.ts';
 import type { RunningAttempts } from '../upstream/attempt.ts';
 import { type AdmitServices, type AdmittedRequest, admitRequest, planFor } from './admit-request.ts';
 import { saidDimensions } from './said-dimensions.ts';
@@ -30,6 +31,8 @@ export interface ChatCompletionServices extends AdmitServices, RelayServices {
   readonly failover: Failover;
   /** Learned ratios of real to estimated tokens. */
   readonly calibrations: PerTarget<EstimateCalibration>;
+  /** What operators see of providers' errors. */
+  readonly recentErrors: RecentErrors;
   /** The running attempts, so that `close()` can abort them. */
   readonly running: RunningAttempts;
   readonly detachedReads: DetachedReads;
@@ -85,6 +88,7 @@ export async function chatCompletion(
     {
       firstTarget: targets[0],
       owner: `${account} ${key}`,
+      requestId: exchange.id,
       startedAt,
       isReadToEnd: (target) =>
         isReadToEnd(target, account, hold.terms.quote, services.calibrations.of(target)),
@@ -94,6 +98,7 @@ export async function chatCompletion(
   );
   try {
     const request = {
+      requestId: exchange.id,
       account,
       client,
       clientHeaders: exchange.headers,

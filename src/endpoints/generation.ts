@@ -7,6 +7,8 @@ import {
 } from '../errors/request-errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { queryOf } from '../http/url.ts';
+import type { LoggedRequest } from '../request-log/logged-request.ts';
+import type { RequestLog } from '../request-log/request-log.ts';
 import { type LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { findGeneration, type Generation } from '../ledger/operations/generation.ts';
 import { isRequestId } from '../ledger/contract/request-ids.ts';
@@ -15,6 +17,8 @@ import { fromStore, sendRecord } from './account-record.ts';
 export interface GenerationServices {
   readonly store: LedgerStore;
   readonly billing: { posted(requestId: string): Promise<void> };
+  /** Keeps requests longer than the books keep their records. */
+  readonly requestLog: Pick<RequestLog, 'find'>;
 }
 
 /** How long a lookup waits for a charge that this process is posting. */
@@ -24,7 +28,7 @@ const MAX_WAIT_MS = 1000;
 export async function sendGeneration(
   exchange: Exchange,
   { account, key, session }: Caller,
-  { store, billing }: GenerationServices,
+  { store, billing, requestLog }: GenerationServices,
 ): Promise<void> {
   const id = queryOf(exchange.url).get('id');
   if (id === null || id === '') {
@@ -41,10 +45,40 @@ export async function sendGeneration(
     await withTimeout(billing.posted(id), MAX_WAIT_MS, () => {});
     generation = await find();
   }
+  if (!generation && isRequestId(id)) {
+    const logged = await fromStore(() => requestLog.find(id));
+    if (logged?.account === account) generation = loggedGeneration(logged);
+  }
   // A page learns nothing of what others of the account have asked.
   if (!generation || (session && generation.key !== key)) throw new GenerationNotFoundError(id);
   if (generation.state === 'running') throw new GenerationRunningError(id);
   sendRecord(exchange, { data: generationBody(generation) });
+}
+
+const STATES = { unsettled: 'running', voided: 'voided', settled: 'settled' } as const;
+
+/** Undefined for a request that was refused: it has no generation. */
+function loggedGeneration(request: LoggedRequest): Generation | undefined {
+  const { id, account, key, createdAt, state, charged, model, provider, upstreamModel, streamed } = request;
+  const { ending, finishReason, firstByteMs, durationMs, usage } = request;
+  if (state === 'refused') return undefined;
+  return {
+    id,
+    account,
+    key,
+    state: STATES[state],
+    createdAt,
+    ...(model !== undefined && { model }),
+    ...(provider !== undefined && { provider }),
+    ...(upstreamModel !== undefined && { upstreamModel }),
+    streamed,
+    ...(ending && { ending }),
+    ...(finishReason !== undefined && { finishReason }),
+    ...(firstByteMs !== undefined && { firstByteMs }),
+    durationMs,
+    ...(usage && { usage }),
+    charged,
+  };
 }
 
 /** The body that OpenRouter's and Vercel's clients expect: they reject one with a missing member.

@@ -229,7 +229,7 @@ async function admit(
     if (caller.models && !mayUse(caller, model, catalog)) {
       throw new ModelNotAllowedError(model, caller.models.patterns);
     }
-    const counted = countedAs(caller, said, settings.dimensions);
+    const counted = countedAs(caller, said, settings.dimensions, provider);
     const terms = { requestId: exchange.id, caller, model, provider, tokens, idempotencyKey, ...counted };
     const { result, hold } = await holds.open(terms, price);
     if (result.rates) exchange.rateLimitHeaders = rateLimitHeaders(result.rates);

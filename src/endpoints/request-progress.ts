@@ -1,7 +1,12 @@
 import type { Slot } from '../async/slot-list.ts';
 import type { Outcome, RelayedAnswer } from '../billing/charge-policy.ts';
 import type { Target } from '../catalog/model.ts';
-import { UpstreamAnswerError, UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
+import {
+  ProviderError,
+  UpstreamAnswerError,
+  UpstreamError,
+  UpstreamTimeoutError,
+} from '../errors/upstream-errors.ts';
 import { DetachedRead, type DetachedReads } from '../http/detached-reads.ts';
 import { ClientDisconnectedError } from '../http/exchange.ts';
 import { type RelayEnd, RouterClosedError } from '../http/relay-end.ts';
@@ -10,18 +15,22 @@ import type { ActiveRequest } from '../observability/active-request.ts';
 import { asError } from '../platform/as-error.ts';
 import type { AttemptProgress, Abortable, RunningAttempts } from '../upstream/attempt.ts';
 import type { AttemptReport } from '../upstream/circuit-breaker.ts';
+import { errorInAnswer, isSilent } from '../upstream/provider-errors.ts';
+import type { RecentErrors } from '../upstream/recent-errors.ts';
 import type { FailoverResult } from '../upstream/failover.ts';
 
 /** What a request's progress updates besides itself. */
 export interface ProgressServices {
   readonly running: RunningAttempts;
   readonly detachedReads: DetachedReads;
+  readonly recentErrors: Pick<RecentErrors, 'add'>;
 }
 
 export interface ProgressTerms {
   readonly firstTarget: Target;
   /** Account and key: detached reads are limited per key. */
   readonly owner: string;
+  readonly requestId: string;
   /** Arrival time, from `performance.now()`. */
   readonly startedAt: number;
   /** Whether the answer is read to its end after its client disconnects. */
@@ -100,11 +109,20 @@ export class RequestProgress implements AttemptProgress {
   /** The answer was relayed, whole or in part. Returns the failure that it ended with, or had inside. */
   relayed(end: RelayEnd, answer: RelayedAnswer): Error | undefined {
     const { target } = this.#outcome;
-    const failure = end.error ?? (answer.meter.failed && answer.status < 300 ? errorInside() : undefined);
+    const failure =
+      end.error ?? (answer.meter.failed && answer.status < 300 ? errorInside(answer) : undefined);
     this.#end = end;
     this.#outcome = { ending: end.ending, target, dispatched: true, answer };
     this.#addOrigin(failure);
+    const { meter, status, firstByteAt } = answer;
+    if (firstByteAt !== undefined && status < 300) {
+      const isStream = end.ending === 'finished' && meter.format === 'event-stream';
+      this.#report?.relayed(firstByteAt, isStream ? meter.reportedCompletionTokens : 0);
+    }
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') this.#report?.broke(Date.now());
+    if (failure?.cause instanceof ProviderError) this.#active.trace?.lastAttempt?.refused(failure.cause);
+    if (meter.failed) this.#report?.hadError();
+    if (isProviderFailure(failure)) this.#services.recentErrors.add(target, this.#terms.requestId, failure);
     return failure;
   }
 
@@ -138,9 +156,12 @@ export class RequestProgress implements AttemptProgress {
   }
 }
 
-function errorInside(): UpstreamError {
+/** Its cause is what the provider said, if that arrived in one piece. */
+function errorInside({ status, meter }: RelayedAnswer): UpstreamError {
   const message = "The model's provider sent an error in its answer, which the client got.";
-  return new UpstreamError('upstream_invalid_response', message);
+  const said = errorInAnswer(status, meter.errorText);
+  const error = new UpstreamError('upstream_invalid_response', message);
+  return isSilent(said) ? error : Object.assign(error, { cause: said });
 }
 
 function isProviderFailure(

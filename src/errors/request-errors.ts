@@ -92,7 +92,7 @@ export class GenerationNotFoundError extends RouterError {
 
   constructor(id: string) {
     super(
-      `The generation ${quote(id)} was not found. Its ID is the x-request-id of the response; it is available for 24 hours after the response ended.`,
+      `The generation ${quote(id)} was not found. Its ID is the x-request-id of the response; it is available for 24 hours after the response ended, or for as long as the router's log keeps it.`,
     );
   }
 }

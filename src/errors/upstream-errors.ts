@@ -1,4 +1,4 @@
-import { RouterError } from './router-error.ts';
+import { retryAfter, RouterError } from './router-error.ts';
 
 /** The provider failed, for a reason that isn't the client's request. */
 export class UpstreamError extends RouterError {
@@ -59,6 +59,26 @@ export class UpstreamErrorPageError extends RouterError {
   constructor(status: number) {
     super(`The model's provider answered with status ${status} and an HTML page.`);
     this.status = status;
+  }
+}
+
+/** The operator has ejected all targets of the model by hand: nothing was sent. */
+export class TargetsEjectedError extends RouterError {
+  readonly status = 503;
+  readonly code = 'targets_ejected';
+  readonly type = 'upstream_error';
+  override readonly shouldRetry: boolean;
+  readonly #retryInMs: number;
+
+  /** @param retryInMs - until the first of them is used again; Infinity if an operator has to readmit it */
+  constructor(retryInMs: number) {
+    super('The operator of this server has taken all providers of the model out of use.');
+    this.#retryInMs = retryInMs;
+    this.shouldRetry = Number.isFinite(retryInMs);
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return this.shouldRetry ? retryAfter(this.#retryInMs) : {};
   }
 }
 

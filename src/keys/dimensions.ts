@@ -12,11 +12,15 @@ export interface CountedAs {
   readonly dimensions: Dimensions | undefined;
 }
 
-/** @param said - by the request; what its caller has comes first */
+/**
+ * @param said - by the request; what its caller has comes first
+ * @param provider - if it is known before the request is over
+ */
 export function countedAs(
   { endUser: own, tags }: Pick<Caller, 'endUser' | 'tags'>,
   said: Dimensions | undefined,
   settings: DimensionSettings | undefined,
+  provider?: string,
 ): CountedAs {
   const endUser = own ?? said?.['user'];
   if (!settings) return { endUser, dimensions: undefined };
@@ -26,7 +30,18 @@ export function countedAs(
     const value = tags?.[dimension] ?? said?.[dimension];
     if (value !== undefined) dimensions[dimension] = value;
   }
-  return { endUser, dimensions: Object.keys(dimensions).length > 0 ? dimensions : undefined };
+  const found = Object.keys(dimensions).length > 0 ? dimensions : undefined;
+  return { endUser, dimensions: provider === undefined ? found : countedAt(provider, found, settings) };
+}
+
+/** Dimensions with the provider, if usage is counted by it. */
+export function countedAt(
+  provider: string,
+  dimensions: Dimensions | undefined,
+  settings: DimensionSettings | undefined,
+): Dimensions | undefined {
+  // A longer name can't be counted: its row is the empty one.
+  return settings?.provider && isEndUser(provider) ? { ...dimensions, provider } : dimensions;
 }
 
 /** @throws {TypeError} that calls it `what` */

@@ -6,6 +6,7 @@ import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import { parseModelPatterns } from '../options/model-patterns.ts';
 import { type Caller, ByokKeys } from './caller.ts';
 import { checkedEndUser, tagDimensions } from './dimensions.ts';
+import { withoutCredentials } from '../platform/without-credentials.ts';
 import { asError } from '../platform/as-error.ts';
 
 const CALLER_MEMBERS: Record<keyof AuthenticatedCaller, true> = {
@@ -69,9 +70,7 @@ export function loggableFailure(thrown: unknown, headers: IncomingHttpHeaders): 
     .flatMap((value) => String(value).split(/[\s,;=]+/))
     .filter((part) => part.length >= MIN_SECRET_LENGTH);
   const masked = (text: string): string =>
-    secrets
-      .reduce((rest, secret) => rest.replaceAll(secret, '***'), text)
-      .replace(/\/\/[^\s/@]*@/g, '//***@');
+    withoutCredentials(secrets.reduce((rest, secret) => rest.replaceAll(secret, '***'), text));
   const code: unknown = Reflect.get(error, 'code');
   const failure = new Error(masked(error.message).replace(/\s+/g, ' ').slice(0, MAX_MESSAGE_LENGTH));
   failure.name = error.name;

@@ -20,7 +20,7 @@ export interface EventEnd {
 }
 
 /**
- * Reads the usage of an answer as its bytes pass, and keeps none of them.
+ * Reads the usage of an answer as its bytes pass, and keeps none of them, but for those of an error.
  *
  * The first bytes decide whether the answer is an event stream or JSON, because content types are missing or wrong. Both
  * are scanned byte by byte, so a count may be cut anywhere and an event may have any length. Text that looks like usage,
@@ -40,6 +40,7 @@ export class UsageMeter {
   #over = false;
   readonly #known: TemplateMatcher | undefined;
   #bom = 0;
+  #errorText = '';
   /** Called when an event of a stream has ended. */
   onEvent: ((event: EventEnd) => void) | undefined;
 
@@ -65,6 +66,12 @@ export class UsageMeter {
     if (this.#stream) this.#stream.write(chunk);
     else if (this.#format === 'json') this.#readJson(chunk, 0, chunk.length);
     else this.#detect(chunk);
+    if (this.#errorText === '' && this.failed) this.#errorText = endOf(chunk);
+  }
+
+  /** The end of the chunk in which an error was reported, for the operator; empty without one. */
+  get errorText(): string {
+    return this.#errorText;
   }
 
   /** The answer has ended, cleanly or not: an unfinished last event still counts. */
@@ -257,6 +264,13 @@ export class UsageMeter {
   get #isAnswer(): boolean {
     return !this.#broken && this.#reader.isAnswer && this.#json.isClosed;
   }
+}
+
+/** Bytes of an error that are kept. */
+const MAX_ERROR_BYTES = 4096;
+
+function endOf(chunk: Uint8Array): string {
+  return Buffer.from(chunk.slice(-MAX_ERROR_BYTES)).toString();
 }
 
 const BOM = [0xef, 0xbb, 0xbf];

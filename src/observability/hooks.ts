@@ -30,7 +30,7 @@ export interface Hooks {
   readonly onLedgerEvent?: (event: LedgerEvent) => unknown;
   /** A charge crossed one of `thresholds`; `onLedgerEvent` gets the same. */
   readonly onThreshold?: (crossed: BalanceBelow | BudgetAt) => unknown;
-  /** A target was ejected after failures, or recovered. */
+  /** A target was ejected, after failures or by an operator, or recovered. */
   readonly onHealthChange?: (change: HealthChange) => unknown;
   /** Called once, when the router is created, with functions for gauges to read at any time. */
   readonly onRouter?: (router: RouterGauges) => unknown;
@@ -186,9 +186,18 @@ export interface Settled {
 export interface HealthChange {
   readonly type: 'target_ejected' | 'target_recovered';
   readonly provider: string;
+  /** The provider's name for the model, or the upstream wildcard pattern; `*` for a whole provider. */
   readonly model: string;
+  /** An operator ejected or readmitted the whole provider. */
+  readonly wholeProvider?: true;
   readonly failuresInARow: number;
+  /** When it is tried again, in ms since the epoch; undefined if it recovered, or until an operator readmits it. */
   readonly retryAt?: number;
+  /** An operator ejected the target; also if such an ejection ends. */
+  readonly byHand?: true;
+  /** The operator who ejected it. */
+  readonly by?: string;
+  readonly reason?: string;
 }
 
 /** Health of a target, for operators. */
@@ -199,7 +208,7 @@ export interface TargetStatus {
   /** `probing`: the cool-down is over, and one request is probing the target. */
   readonly state: 'healthy' | 'ejected' | 'probing';
   readonly failuresInARow: number;
-  /** When an ejected target is probed, in ms since the epoch. */
+  /** When an ejected target is tried again, in ms since the epoch; undefined until an operator readmits it. */
   readonly retryAt?: number;
   /** Recent time to the first byte, in ms; undefined before the first answer. */
   readonly firstByteMs?: number;

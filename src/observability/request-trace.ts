@@ -163,25 +163,32 @@ export class RequestTrace {
   toEvent(response: TracedResponse): ResponseEnded {
     const now = performance.now();
     const { ending, target, answer } = this.#outcome ?? {};
-    const finishReason = answer?.meter.finishReason;
+    const { account, key } = this.#caller;
     const last = this.lastAttempt;
-    return {
+    // Made for each request: member by member, which takes less time than spreads.
+    const event: Writable<ResponseEnded> = {
       ...this.started,
       status: response.headersSent ? response.statusCode : CLIENT_CLOSED_REQUEST,
-      ...(this.#errorCode !== undefined && { errorCode: this.#errorCode }),
-      ...this.#caller,
-      ...(this.#model !== undefined && { model: this.#model }),
-      ...(this.#wildcard !== undefined && { wildcard: this.#wildcard }),
-      ...(target && { provider: target.provider.name, upstreamModel: target.model }),
-      ...(last?.upstreamRequestId !== undefined && { upstreamRequestId: last.upstreamRequestId }),
       stream: this.#stream,
       attempts: this.#attempts.map((attempt) => attempt.toEvent(attempt === last ? now : undefined)),
-      ...(this.#firstByteMs !== undefined && { firstByteMs: this.#firstByteMs }),
       durationMs: toMicroseconds(now - this.#since),
-      ...(ending && { ending }),
-      ...(finishReason !== undefined && { finishReason }),
       admitted: this.#admitted,
     };
+    if (this.#errorCode !== undefined) event.errorCode = this.#errorCode;
+    if (account !== undefined) event.account = account;
+    if (key !== undefined) event.key = key;
+    if (this.#model !== undefined) event.model = this.#model;
+    if (this.#wildcard !== undefined) event.wildcard = this.#wildcard;
+    if (target) {
+      event.provider = target.provider.name;
+      event.upstreamModel = target.model;
+    }
+    if (last?.upstreamRequestId !== undefined) event.upstreamRequestId = last.upstreamRequestId;
+    if (this.#firstByteMs !== undefined) event.firstByteMs = this.#firstByteMs;
+    if (ending) event.ending = ending;
+    const finishReason = answer?.meter.finishReason;
+    if (finishReason !== undefined) event.finishReason = finishReason;
+    return event;
   }
 }
 
@@ -263,21 +270,18 @@ export class AttemptTrace {
   toEvent(endedAt: number | undefined): AttemptEnded {
     const { provider, model, host, port, startedAt } = this.#started;
     const until = this.#failedAt ?? endedAt ?? this.#answeredAt ?? this.#since;
-    return {
-      provider,
-      model,
-      host,
-      port,
-      startedAt,
-      ...(this.#healthKey !== model && { wildcard: this.#healthKey }),
-      ...(this.#status !== undefined && { status: this.#status }),
-      ...(this.#errorCode !== undefined && { errorCode: this.#errorCode }),
-      ...(this.#upstreamErrorCode !== undefined && { upstreamErrorCode: this.#upstreamErrorCode }),
-      ...(this.upstreamRequestId !== undefined && { upstreamRequestId: this.upstreamRequestId }),
-      durationMs: toMicroseconds(until - this.#since),
-    };
+    const durationMs = toMicroseconds(until - this.#since);
+    const event: Writable<AttemptEnded> = { provider, model, host, port, startedAt, durationMs };
+    if (this.#healthKey !== model) event.wildcard = this.#healthKey;
+    if (this.#status !== undefined) event.status = this.#status;
+    if (this.#errorCode !== undefined) event.errorCode = this.#errorCode;
+    if (this.#upstreamErrorCode !== undefined) event.upstreamErrorCode = this.#upstreamErrorCode;
+    if (this.upstreamRequestId !== undefined) event.upstreamRequestId = this.upstreamRequestId;
+    return event;
   }
 }
+
+type Writable<Event> = { -readonly [Member in keyof Event]: Event[Member] };
 
 /** Rounds ms to three decimals. */
 function toMicroseconds(ms: number): number {

@@ -22,6 +22,11 @@ export function positiveInteger(value: unknown, option: string): number {
   throw optionError(option, 'a positive integer', value);
 }
 
+export function integerIn(min: number, max: number, value: unknown, option: string): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
+  throw optionError(option, `an integer from ${min} to ${max}`, value);
+}
+
 /** The TypeError for an option, with its name, the valid values and the given value. */
 export function optionError(option: string, wanted: string, got: unknown): TypeError {
   return new TypeError(`${option} must be ${wanted}, got ${showValue(got)}`);

@@ -7,6 +7,8 @@ export interface DimensionSettings {
   /** Undefined if requests are not counted by end user. */
   readonly user: DimensionSource | undefined;
   readonly tags: readonly TagSettings[];
+  /** Requests are counted by provider. */
+  readonly provider: boolean;
 }
 
 /** Beside its field in the body. */
@@ -22,8 +24,9 @@ export interface TagSettings extends DimensionSource {
 }
 
 export function resolveDimensions(given: DimensionOptions = {}): DimensionSettings | undefined {
-  assertObject(given, 'dimensions', { user: true, tags: true });
-  const { tags = [] } = given;
+  assertObject(given, 'dimensions', { user: true, tags: true, provider: true });
+  const { tags = [], provider = false } = given;
+  if (typeof provider !== 'boolean') throw optionError('dimensions.provider', 'a boolean', provider);
   const user = resolveUser(given.user);
   if (!Array.isArray(tags) || tags.length > MAX_TAGS) {
     throw optionError('dimensions.tags', `a list of at most ${MAX_TAGS} tags`, tags);
@@ -31,13 +34,15 @@ export function resolveDimensions(given: DimensionOptions = {}): DimensionSettin
   const resolved = tags.map(resolveTag);
   const twice = resolved.find(({ name }, n) => resolved.findIndex((other) => other.name === name) < n);
   if (twice) throw optionError('dimensions.tags', 'tags of different names', twice.name);
-  return user || resolved.length > 0 ? { user, tags: resolved } : undefined;
+  return user || provider || resolved.length > 0 ? { user, tags: resolved, provider } : undefined;
 }
 
 /** The names of the dimensions, as usage is grouped by them. */
 export function dimensionNames(settings: DimensionSettings | undefined): readonly string[] {
   if (!settings) return [];
-  return [...(settings.user ? ['user'] : []), ...settings.tags.map(({ dimension }) => dimension)];
+  const { user, provider, tags } = settings;
+  const own = [...(user ? ['user'] : []), ...(provider ? ['provider'] : [])];
+  return [...own, ...tags.map(({ dimension }) => dimension)];
 }
 
 function resolveUser(user: boolean | EndUserSource = false): DimensionSource | undefined {

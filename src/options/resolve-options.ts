@@ -15,7 +15,14 @@ import type {
   ClientRoutingOptions,
   HoldMode,
 } from './router-options.ts';
-import { assertObject, milliseconds, oneOfError, optionError, positiveInteger } from './option-checks.ts';
+import {
+  assertObject,
+  integerIn,
+  milliseconds,
+  oneOfError,
+  optionError,
+  positiveInteger,
+} from './option-checks.ts';
 import { type DimensionSettings, resolveDimensions } from './resolve-dimensions.ts';
 
 export { assertObject, milliseconds, oneOfError, optionError, positiveInteger } from './option-checks.ts';
@@ -61,6 +68,8 @@ export interface Settings {
   readonly outboxDir: string | undefined;
   readonly journalRetentionDays: number;
   readonly usageRetentionDays: number;
+  readonly requestLogDays: number;
+  readonly requestLogMax: number;
   readonly cors: Cors | undefined;
   readonly clientRouting: ClientRoutingFields;
   readonly dimensions: DimensionSettings | undefined;
@@ -106,6 +115,8 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   outboxDir: true,
   journalRetentionDays: true,
   usageRetentionDays: true,
+  requestLogDays: true,
+  requestLogMax: true,
   hooks: true,
   waitUntil: true,
   cors: true,
@@ -160,6 +171,8 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     outboxDir,
     journalRetentionDays: resolveJournalRetention(options.journalRetentionDays ?? 90),
     usageRetentionDays: resolveUsageRetention(options.usageRetentionDays ?? 400),
+    requestLogDays: integerIn(0, 365, options.requestLogDays ?? 7, 'requestLogDays'),
+    requestLogMax: integerIn(1, 10_000_000, options.requestLogMax ?? 100_000, 'requestLogMax'),
     cors: resolveCors(options.cors),
     clientRouting: resolveClientRouting(options.clientRouting),
     dimensions: resolveDimensions(options.dimensions),

@@ -157,6 +157,18 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly usageRetentionDays?: number;
   /**
+   * How many days the log of requests keeps each request: 0 to 365; with 0 none is logged. It holds no prompt and no answer.
+   *
+   * @default 7
+   */
+  readonly requestLogDays?: number;
+  /**
+   * Most requests that the log keeps, of all processes that share the store: 1 to 10,000,000. In memory at most 10,000.
+   *
+   * @default 100000
+   */
+  readonly requestLogMax?: number;
+  /**
    * What answers show of the provider and of costs; models can override it.
    *
    * @default the provider's bytes, without your cost if the preset is known to show it
@@ -203,7 +215,8 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly clientRouting?: boolean | ClientRoutingOptions;
   /**
-   * What requests are counted by, beside their account, key and model: the end user, whom policies can limit too, and tags.
+   * What requests are counted by, beside their account, key and model: the end user, whom policies can limit too, tags, and the
+   * provider.
    *
    * `user: true` takes the body's `safety_identifier`, else its `user`; `user: { header: 'x-user-id' }` takes that header,
    * else these fields. A tag `'feature'` takes the body's `metadata.feature`; `{ name: 'feature', header: 'x-feature' }`
@@ -252,6 +265,8 @@ export interface CorsOptions {
 export interface DimensionOptions {
   /** @default false */
   readonly user?: boolean | EndUserSource;
+  /** The provider that answered, or that was asked last. @default false */
+  readonly provider?: boolean;
   /** At most 4, each with a name of 1 to 32 letters, digits, `_` and `-`, a letter first. @default none */
   readonly tags?: readonly (string | TagSource)[];
 }

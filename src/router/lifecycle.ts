@@ -72,6 +72,7 @@ export class RouterLifecycle {
       maintenance,
       billing,
       holds,
+      requestLog,
       transport,
       agents,
       store,
@@ -90,6 +91,7 @@ export class RouterLifecycle {
       closeTimeoutMs,
       () => {},
     );
+    await withTimeout(requestLog.close(), closeTimeoutMs, () => {});
     const { waiting } = billing;
     transport.close();
     agents.close();

@@ -18,11 +18,13 @@ import { type Credits, createCredits } from '../ledger/operations/credits.ts';
 import { dimensionNames } from '../options/resolve-dimensions.ts';
 import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
 import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
+import type { RequestLog } from '../request-log/request-log.ts';
 import { guard } from '../observability/hook-runner.ts';
 import type { TargetStatus } from '../observability/hooks.ts';
 import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { type ReloadOptions, createServices, type LeaseTimers } from './services.ts';
+import { createProviderStates, type ProviderStates } from './providers.ts';
 import { RouterLifecycle } from './lifecycle.ts';
 import { type Endpoint, endpointFinder, route } from './routes.ts';
 
@@ -49,6 +51,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   readonly credits: Credits;
   /** Usage by day, account, key and model. */
   readonly usage: UsageQueries;
+  /** What requests were, where they went, and what they cost: for operators, a week back. */
+  readonly requestLog: RequestLog;
   /** Short-lived keys that a page may hold. */
   readonly sessions: Sessions;
   /** Holds of credits for what is not a chat completion. */
@@ -86,6 +90,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   reload(changes: ReloadOptions): void;
   /** Health of the targets that this process has used. */
   health(): readonly TargetStatus[];
+  /** Providers as this process sees them: their state, history, errors, keys and targets; ejects and readmits them by hand. */
+  readonly providers: ProviderStates;
   /** The completions that run in this process now, oldest first. */
   requests(): readonly RunningRequest[];
   /**
@@ -119,7 +125,8 @@ export function createRouterWithTimers(
   timers: LeaseTimers,
 ): ChatCompletionsRouter {
   const services = createServices(options, timers, () => lifecycle.isClosing);
-  const { settings, hooks, clock, store, authenticator, billing, breakers, current, holds } = services;
+  const { settings, hooks, clock, store, authenticator, billing, breakers, current, holds, requestLog } =
+    services;
   const requests = new SlotList<ActiveRequest>();
   const lifecycle = new RouterLifecycle(services, requests);
   const now = (): number => clock.now();
@@ -161,8 +168,9 @@ export function createRouterWithTimers(
     fetch: createWebHandler(handle, newId),
     keys: createApiKeys(store, authenticator, now),
     credits: createCredits(store, now),
-    accounts: createAccountPolicies(store, createAccounts(store), authenticator),
+    accounts: createAccountPolicies(store, createAccounts(store), authenticator, requestLog),
     usage: createUsageQueries(store, now, dimensionNames(settings.dimensions)),
+    requestLog,
     sessions: createSessions(store, services.sessionTokens, now),
     holds: createHolds({
       holds,
@@ -191,6 +199,7 @@ export function createRouterWithTimers(
       lifecycle.reloaded();
     },
     health,
+    providers: createProviderStates(services),
     requests: () => runningRequests(requests.values()),
     ready: () => lifecycle.ready(newId()),
     close: () => lifecycle.close(),

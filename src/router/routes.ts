@@ -12,12 +12,14 @@ import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
 import { sendCredits } from '../endpoints/credits.ts';
 import { sendGeneration } from '../endpoints/generation.ts';
+import type { RequestLog } from '../request-log/request-log.ts';
 import { type MeteredEndpoint, type MeteredServices, serveMetered } from '../endpoints/metered.ts';
 import { type ModelEndpoint, sendModel, sendModels, sendPublicModels } from '../endpoints/models.ts';
 
 export interface RouteServices extends ChatCompletionServices, Pick<MeteredServices, 'holds'> {
   readonly authenticator: Authenticator;
   readonly store: LedgerStore;
+  readonly requestLog: RequestLog;
 }
 
 /** The endpoint that a path names. */

@@ -10,21 +10,25 @@ import { DetachedReads } from '../http/detached-reads.ts';
 import { Authenticator } from '../keys/authenticator.ts';
 import { resolveSessions } from '../keys/sessions.ts';
 import type { SessionTokens } from '../keys/session-tokens.ts';
+import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { Maintenance } from '../ledger/operations/maintenance.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
 import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
-import { nameOfStore, openStore } from '../ledger/stores/open-store.ts';
+import { nameOfStore, openStore, requestLogOf } from '../ledger/stores/open-store.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { EventTemplates } from '../metering/event-template.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
 import { resolveSettings, assertObject, type Settings } from '../options/resolve-options.ts';
 import { resolveThresholds } from '../options/resolve-thresholds.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
+import { RequestLogWriter } from '../request-log/request-log.ts';
 import { Agents } from '../upstream/transport/agents.ts';
 import { HttpProxyTransport } from '../upstream/transport/http-proxy-transport.ts';
 import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { Failover } from '../upstream/failover.ts';
+import { ProviderKeys } from '../upstream/provider-keys.ts';
+import { RecentErrors } from '../upstream/recent-errors.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
 import { ProviderClient } from '../upstream/provider-client.ts';
 import { RunningAttempts } from '../upstream/attempt.ts';
@@ -40,9 +44,11 @@ export interface RouterServices extends RouteServices {
   /** For messages: its URL without a password. */
   readonly storeName: string;
   readonly hooks: HookRunner;
+  readonly requestLog: RequestLogWriter;
   readonly clock: StoreClock;
   readonly current: CurrentCatalog;
   readonly discovery: ModelDiscovery;
+  readonly providerKeys: ProviderKeys;
   readonly maintenance: Maintenance;
   readonly topUps: TopUps | undefined;
   readonly sessionTokens: SessionTokens | undefined;
@@ -63,12 +69,13 @@ export function createServices(
   closing: () => boolean,
 ): RouterServices {
   const settings = resolveSettings(options);
-  const hooks = createHookRunner(options.hooks);
+  const plainStore = openStore(options.store);
+  const clock = clockOf(plainStore);
+  const requestLog = createRequestLog(plainStore, settings, clock, () => hooks);
+  const hooks = createHookRunner([options.hooks ?? [], requestLog.hooks ?? []].flat());
   const { onError, emit } = hooks;
   const agents = new Agents();
   const current = new CurrentCatalog(options, settings, agents, onError);
-  const plainStore = openStore(options.store);
-  const clock = clockOf(plainStore);
   const { outboxDir } = settings;
   const store = new ReliableStore({
     store: plainStore,
@@ -81,6 +88,8 @@ export function createServices(
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
+  const providerKeys = new ProviderKeys();
+  const recentErrors = new RecentErrors();
   const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
   assertTransport(transport);
   const sessionTokens = resolveSessions(options.sessions);
@@ -97,9 +106,11 @@ export function createServices(
     tell: emit,
     ...timers,
   });
+  const client = new ProviderClient(transport, providerKeys, recentErrors);
   return {
     settings,
     hooks,
+    requestLog,
     onError,
     closing,
     clock,
@@ -128,7 +139,9 @@ export function createServices(
     transport,
     agents,
     breakers,
-    failover: new Failover(new ProviderClient(transport), breakers, settings.retries),
+    providerKeys,
+    recentErrors,
+    failover: new Failover(client, breakers, recentErrors, settings.retries),
     termination: new StreamTermination(),
     eventTemplates: new PerTarget(() => new EventTemplates()),
     calibrations,
@@ -136,6 +149,23 @@ export function createServices(
     detachedReads: new DetachedReads(),
     buffered: new BufferedBytes(settings),
   };
+}
+
+function createRequestLog(
+  store: LedgerStore,
+  { requestLogDays: days, requestLogMax: max }: Settings,
+  clock: StoreClock,
+  hooks: () => HookRunner,
+): RequestLogWriter {
+  return new RequestLogWriter({
+    store: requestLogOf(store),
+    days,
+    max,
+    now: () => clock.now(),
+    onError: (error) => {
+      hooks().onError(error);
+    },
+  });
 }
 
 /** The changes for `reload`, as in the options of the router. */

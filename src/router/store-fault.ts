@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
 
+import { withoutCredentials } from '../platform/without-credentials.ts';
 import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 
 /**
@@ -11,14 +12,15 @@ import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 export function storeFault(error: unknown, storeName: string): unknown {
   if (!(error instanceof Error)) return error;
   if (!(error instanceof StoreUnavailableError)) {
-    return new Error(`The store ${storeName} can't be used: ${error.message}`, { cause: error });
+    const reason = withoutCredentials(error.message);
+    return new Error(`The store ${storeName} can't be used: ${reason}`, { cause: error });
   }
   const { applied, cause } = error;
   const reasons = cause instanceof Error ? reasonsOf(cause, storeName) : [NO_ANSWER];
   return new StoreUnavailableError(
     applied,
     { cause: cause ?? error },
-    `The store ${storeName} can't be used: ${reasons.join(': ')}`,
+    `The store ${storeName} can't be used: ${withoutCredentials(reasons.join(': '))}`,
   );
 }
 

@@ -2,7 +2,10 @@ import { backoff } from '../async/backoff.ts';
 import { Tally } from '../metering/evidence.ts';
 import { type Target, PerTarget } from '../catalog/model.ts';
 import type { HealthChange, TargetStatus } from '../observability/hooks.ts';
+import type { EjectionByHand, ProviderTargetStatus } from '../observability/provider-status.ts';
 import type { HealthChecks } from '../options/resolve-options.ts';
+import { EjectionsByHand } from './ejections-by-hand.ts';
+import { sumsOf, TargetHistory } from './target-history.ts';
 
 export interface CircuitBreakerOptions {
   /** Undefined: no target is ever ejected; latencies are still measured. */
@@ -15,11 +18,20 @@ export interface CircuitBreakerOptions {
 /** Jitter of cool-downs, as a share, so that processes don't all come back at once. */
 const JITTER = 0.2;
 
+/** What is recent, for operators. */
+export const RECENT_MINUTES = 5;
+/** With fewer requests, a share of failures says nothing. */
+const MIN_REQUESTS = 10;
+/** Share of failed requests from which a target is degraded. */
+const DEGRADED = 0.1;
+
 /** The circuit breakers of all targets, shared by all requests of a router. */
 export class CircuitBreakers {
   readonly #byTarget: PerTarget<CircuitBreaker>;
+  readonly byHand: EjectionsByHand;
 
   constructor(options: CircuitBreakerOptions) {
+    this.byHand = new EjectionsByHand(options.emit);
     this.#byTarget = new PerTarget((target) => new CircuitBreaker(target, options));
   }
 
@@ -28,11 +40,20 @@ export class CircuitBreakers {
     return this.#byTarget.of(target);
   }
 
+  /** Undefined if the target was never considered. */
+  find(target: Target): CircuitBreaker | undefined {
+    return this.#byTarget.find(target);
+  }
+
   /** Statuses of those targets that were ever used, each once. */
   statuses(targets: readonly Target[]): TargetStatus[] {
     const now = Date.now();
-    const breakers = targets.flatMap((target) => this.#byTarget.find(target) ?? []);
-    return [...new Set(breakers)].map((breaker) => breaker.status(now));
+    const breakers = new Map<CircuitBreaker, EjectionByHand | undefined>();
+    for (const target of targets) {
+      const breaker = this.#byTarget.find(target);
+      if (breaker && !breakers.has(breaker)) breakers.set(breaker, this.byHand.of(target, now));
+    }
+    return [...breakers].map(([breaker, byHand]) => breaker.status(now, byHand));
   }
 }
 
@@ -50,6 +71,12 @@ export class CircuitBreaker {
   readonly #failingAccounts: Tally;
   #ejections = 0;
   #retryAt = 0;
+  /** When it was first used, was ejected, or recovered, in ms since the epoch; 0 before. */
+  #since = 0;
+  /** The first of the failures in a row. */
+  #failingSince = 0;
+  /** Undefined before the first request. */
+  #history: TargetHistory | undefined;
   /** The account of the last failed probe, and until when other accounts may probe first. */
   #lastProbe = { account: '', until: 0 };
   /** The running probe of an ejected target. */
@@ -83,7 +110,14 @@ export class CircuitBreaker {
     const report = new AttemptReport(this, now, account);
     if (this.#retryAt !== 0 && this.#mayProbe(now, account)) this.#probe ??= report;
     this.#running += 1;
+    this.#history ??= new TargetHistory();
+    if (this.#since === 0) this.#since = now;
     return report;
+  }
+
+  /** Undefined before the first request. */
+  get history(): TargetHistory | undefined {
+    return this.#history;
   }
 
   answered(report: AttemptReport, now: number): void {
@@ -91,9 +125,20 @@ export class CircuitBreaker {
     this.#failures = 0;
     this.#failingAccounts.clear();
     if (this.#probe === report) this.#probe = undefined;
-    if (this.#retryAt === 0) return;
+    if (this.#retryAt !== 0) this.#recover(now);
+  }
+
+  /** An operator says that the target works. */
+  readmit(now: number): void {
+    this.#failures = 0;
+    this.#failingAccounts.clear();
+    if (this.#retryAt !== 0) this.#recover(now);
+  }
+
+  #recover(now: number): void {
     this.#retryAt = 0;
     this.#ejections = 0;
+    this.#since = now;
     this.#emit('target_recovered');
   }
 
@@ -101,6 +146,7 @@ export class CircuitBreaker {
     const { settings, random = Math.random } = this.#options;
     const wasProbe = this.#probe === report;
     if (wasProbe) this.#probe = undefined;
+    if (this.#failures === 0) this.#failingSince = now;
     this.#failures += 1;
     if (!settings) return;
     this.#failingAccounts.add(report.account);
@@ -113,6 +159,7 @@ export class CircuitBreaker {
       jitter: JITTER,
       random,
     });
+    if (this.#retryAt === 0) this.#since = now;
     this.#ejections += 1;
     const waitMs = Math.max(Math.round(delay), Math.min(retryAfterMs, maxCoolDownMs));
     this.#retryAt = now + waitMs;
@@ -123,6 +170,8 @@ export class CircuitBreaker {
   over(report: AttemptReport): void {
     this.#running -= 1;
     if (this.#probe === report) this.#probe = undefined;
+    const { result, firstByteMs, tokens, streamMs } = report;
+    if (result !== 'none') this.#history?.add(Date.now(), result === 'failed', firstByteMs, tokens, streamMs);
   }
 
   /** Whether the cool-down is over. If the target is ejected for all, the account of a failed probe gives way to others. */
@@ -131,17 +180,44 @@ export class CircuitBreaker {
     return now >= this.#retryAt && (account !== last || now >= until || !this.#failingAccounts.countsForAll);
   }
 
-  status(now: number): TargetStatus {
+  /** @param byHand - its ejection by an operator */
+  status(now: number, byHand: EjectionByHand | undefined): TargetStatus {
     const { provider, healthKey: model } = this.#target;
     const firstByteMs = this.#latency.at(now);
+    const retryAt = byHand ? byHand.until?.getTime() : this.#retryAt;
+    const isEjected = byHand !== undefined || this.#retryAt !== 0;
     return {
       provider: provider.name,
       model,
-      state: this.#probe ? 'probing' : this.#retryAt === 0 ? 'healthy' : 'ejected',
+      state: !isEjected ? 'healthy' : this.#probe && !byHand ? 'probing' : 'ejected',
       failuresInARow: this.#failures,
-      ...(this.#retryAt !== 0 && { retryAt: this.#retryAt }),
+      ...(isEjected && retryAt !== undefined && { retryAt }),
       ...(firstByteMs > 0 && { firstByteMs: Math.round(firstByteMs) }),
       running: this.#running,
+    };
+  }
+
+  /** The same, with its history. */
+  details(now: number, byHand: EjectionByHand | undefined): ProviderTargetStatus {
+    const sums = sumsOf(this.#history ? [this.#history] : [], now, RECENT_MINUTES);
+    const { requests, errors } = sums;
+    const status = this.status(now, byHand);
+    const isEjected = status.state !== 'healthy';
+    const isDegraded = this.#failures > 0 || (requests >= MIN_REQUESTS && errors >= requests * DEGRADED);
+    const changedAt = isDegraded && !isEjected && this.#failures > 0 ? this.#failingSince : this.#since;
+    const since = byHand?.at ?? (changedAt === 0 ? undefined : new Date(changedAt));
+    const { model, failuresInARow, running, retryAt } = status;
+    return {
+      model,
+      state: isEjected ? 'ejected' : isDegraded ? 'degraded' : 'healthy',
+      ...(since && { since }),
+      ...(retryAt !== undefined && { retryAt: new Date(retryAt), retryInMs: Math.max(0, retryAt - now) }),
+      ...(byHand && { ejection: byHand }),
+      ...(isEjected && !byHand && !this.#failingAccounts.countsForAll && { someAccountsOnly: true }),
+      failuresInARow,
+      ...(status.state === 'probing' && { probing: true }),
+      running,
+      recent: sums.stats(),
     };
   }
 
@@ -162,8 +238,16 @@ export class AttemptReport {
   /** In ms since the epoch. */
   readonly startedAt: number;
   readonly account: string;
+  /** From `performance.now()`. */
+  readonly sentAt: number = performance.now();
   readonly #breaker: CircuitBreaker;
-  #isReported = false;
+  result: 'none' | 'answered' | 'failed' = 'none';
+  /** Negative without an answer that was relayed. */
+  firstByteMs = -1;
+  /** Tokens of a stream, as the provider counts them. */
+  tokens = 0;
+  /** From the first byte of a stream to its end. */
+  streamMs = 0;
   #isOver = false;
 
   constructor(breaker: CircuitBreaker, at: number, account: string) {
@@ -174,20 +258,33 @@ export class AttemptReport {
 
   /** The target works: an answer began, or the request itself was rejected. */
   answered(now: number): void {
-    if (this.#isReported) return;
-    this.#isReported = true;
+    if (this.result !== 'none') return;
+    this.result = 'answered';
     this.#breaker.answered(this, now);
   }
 
   /** @param retryAfterMs - the target's `retry-after`, if it sent one */
   failed(now: number, retryAfterMs?: number): void {
-    if (this.#isReported) return;
-    this.#isReported = true;
+    if (this.result !== 'none') return;
+    this.result = 'failed';
     this.#breaker.failed(this, now, retryAfterMs);
+  }
+
+  /** The answer was relayed, for the history. @param firstByteAt - from `performance.now()` */
+  relayed(firstByteAt: number, tokens: number): void {
+    this.firstByteMs = firstByteAt - this.sentAt;
+    this.tokens = tokens;
+    if (tokens > 0) this.streamMs = performance.now() - firstByteAt;
+  }
+
+  /** The answer has an error in it: for the history alone, as a client can provoke some. */
+  hadError(): void {
+    this.result = 'failed';
   }
 
   /** An answer that had begun broke off. */
   broke(now: number): void {
+    this.result = 'failed';
     this.#breaker.failed(this, now);
   }
 

@@ -7,7 +7,6 @@ import { type ClientConnection, ClientDisconnectedError } from '../http/exchange
 import { ChunkCollector, concatChunks } from '../http/body-chunks.ts';
 import type { ProviderAnswer } from '../http/relay.ts';
 import type { Target } from '../catalog/model.ts';
-import type { AttemptTrace } from '../observability/request-trace.ts';
 import type { Retries } from '../options/resolve-options.ts';
 import { mayBeTooLong, providerError, saysTooLong } from './provider-errors.ts';
 import { afterFirstEvent } from './first-event.ts';
@@ -15,6 +14,7 @@ import type { AttemptProgress } from './attempt.ts';
 import type { AttemptReport, CircuitBreakers } from './circuit-breaker.ts';
 import { peek } from './peek.ts';
 import type { ProviderClient, ProviderRequest, SendResult } from './provider-client.ts';
+import type { RecentErrors } from './recent-errors.ts';
 import { retryAfterMs } from './rate-limits.ts';
 
 /** The answer for the client, and its target. */
@@ -46,6 +46,11 @@ function isTargetsFault(status: number): boolean {
   return status === 429 || status === 498 || status >= 500;
 }
 
+/** Whether the operator can mend the error. A client can provoke other statuses. */
+function isOperators({ usesByok, healthKey, model }: Target, status: number): boolean {
+  return usesByok ? status >= 500 : isFailure(status) || (status === 404 && healthKey === model);
+}
+
 /** Retry budget: retries of the same target are at most this share of all requests, plus `MAX_BUDGET`. */
 const BUDGET_SHARE = 0.2;
 const MAX_BUDGET = 50;
@@ -67,6 +72,7 @@ const MAX_ERROR_BYTES = 4096;
 export class Failover {
   readonly #provider: ProviderClient;
   readonly #breakers: CircuitBreakers;
+  readonly #errors: RecentErrors;
   readonly #retries: Retries | undefined;
   readonly #random: () => number;
   #budget = MAX_BUDGET;
@@ -74,11 +80,13 @@ export class Failover {
   constructor(
     provider: ProviderClient,
     breakers: CircuitBreakers,
+    errors: RecentErrors,
     retries: Retries | undefined,
     random: () => number = Math.random,
   ) {
     this.#provider = provider;
     this.#breakers = breakers;
+    this.#errors = errors;
     this.#retries = retries;
     this.#random = random;
   }
@@ -97,13 +105,13 @@ export class Failover {
       for (let tries = 0; ; tries++) {
         client.throwIfDisconnected();
         const tried = await this.#try(target, isLast, request, progress);
-        if (tried.result && !tried.refused) return await withFailure(tried.result, request);
+        if (tried.result && !tried.refused) return await this.#withFailure(tried.result, request);
         const waitMs = isLast ? this.#pauseBefore(tried, tries) : undefined;
         if (isLast && waitMs === undefined) {
-          if (tried.result) return await withFailure(tried.result, request);
+          if (tried.result) return await this.#withFailure(tried.result, request);
           throw tried.error;
         }
-        if (tried.result) discard(tried.result, request.trace?.lastAttempt);
+        if (tried.result) this.#discard(tried.result, request);
         if (waitMs === undefined) break;
         await pause(waitMs, client);
       }
@@ -119,7 +127,6 @@ export class Failover {
     progress: AttemptProgress,
   ): Promise<AttemptResult> {
     const report = this.#breakers.of(target).startAttempt(Date.now(), request.account);
-    const sentAt = performance.now();
     const detached = progress.asking(target);
     try {
       const sent = await this.#provider.send(target, request, progress, detached);
@@ -140,7 +147,7 @@ export class Failover {
       const isAnswer = status >= 200 && status < 300;
       const begun = isAnswer && !isLast;
       const answer = begun
-        ? await this.#waitForFirstEvent(sent.answer, sentAt, target, request, detached)
+        ? await this.#waitForFirstEvent(sent.answer, report.sentAt, target, request, detached)
         : sent.answer;
       report.answered(Date.now());
       return { result: { answer, asksUsage, target, report } };
@@ -151,6 +158,7 @@ export class Failover {
       const isWait = error instanceof UpstreamTimeoutError && error.timeout === 'wait';
       if (isProviders && !isWait) report.failed(Date.now());
       report.over();
+      if (isProviders) this.#errors.add(target, request.requestId, error);
       if (!(error instanceof ClientDisconnectedError)) progress.unanswered(error);
       if (!isProviders) throw error;
       return { error };
@@ -170,6 +178,40 @@ export class Failover {
       waitMs: this.#retries?.firstEventWaitMs ?? 0,
       firstByteMs: Math.max(1, provider.timeouts.firstByteMs - spentMs),
     });
+  }
+
+  /** The answer for the client, with what the operator is to know of it. */
+  async #withFailure(result: FailoverResult, request: ProviderRequest): Promise<FailoverResult> {
+    const { answer, target } = result;
+    const { client, requestId, trace } = request;
+    const { status } = answer;
+    if (!isOperators(target, status)) return result;
+    const peeked = await peek(answer, client);
+    const failure = new UpstreamAnswerError(providerError(status, peeked.text));
+    trace?.lastAttempt?.refused(failure.cause);
+    this.#errors.add(target, requestId, failure);
+    return { ...result, answer: peeked.answer, failure };
+  }
+
+  /** Reads a discarded answer to its end, for a limited time, so that its connection can be reused. */
+  #discard({ answer, report, target }: FailoverResult, { requestId, trace }: ProviderRequest): void {
+    const { body, status } = answer;
+    const attempt = trace?.lastAttempt;
+    const chunks = new ChunkCollector();
+    report.over();
+    const timeout = new Timeout(DISCARD_MS, () => {
+      body.destroy();
+    });
+    const over = (): void => {
+      timeout.clear();
+      const error = new UpstreamAnswerError(providerError(status, concatChunks(chunks.take()).toString()));
+      attempt?.refused(error.cause);
+      if (isOperators(target, status)) this.#errors.add(target, requestId, error);
+    };
+    const onData = (chunk: Buffer): void => {
+      if (chunks.length < MAX_ERROR_BYTES) chunks.add(chunk);
+    };
+    body.read({ onData, onEnd: over, onBroken: over });
   }
 
   /** How long to wait before the last target is retried; undefined if it is not retried. */
@@ -192,39 +234,6 @@ type AttemptResult =
       readonly error?: undefined;
     }
   | { readonly error: Error; readonly result?: undefined; readonly retryAfterMs?: undefined };
-
-/** The answer for the client, with what the operator is to know of it. A client can provoke other statuses. */
-async function withFailure(
-  result: FailoverResult,
-  { client, trace }: ProviderRequest,
-): Promise<FailoverResult> {
-  const { answer, target } = result;
-  const { status } = answer;
-  const isWildcard = target.healthKey !== target.model;
-  if (target.usesByok ? status < 500 : !isFailure(status) && (status !== 404 || isWildcard)) return result;
-  const peeked = await peek(answer, client);
-  const said = providerError(status, peeked.text);
-  trace?.lastAttempt?.refused(said);
-  return { ...result, answer: peeked.answer, failure: new UpstreamAnswerError(said) };
-}
-
-/** Reads a discarded answer to its end, for a limited time, so that its connection can be reused. */
-function discard({ answer, report }: FailoverResult, trace: AttemptTrace | undefined): void {
-  const { body, status } = answer;
-  const chunks = new ChunkCollector();
-  report.over();
-  const timeout = new Timeout(DISCARD_MS, () => {
-    body.destroy();
-  });
-  const over = (): void => {
-    timeout.clear();
-    trace?.refused(providerError(status, concatChunks(chunks.take()).toString()));
-  };
-  const onData = (chunk: Buffer): void => {
-    if (trace && chunks.length < MAX_ERROR_BYTES) chunks.add(chunk);
-  };
-  body.read({ onData, onEnd: over, onBroken: over });
-}
 
 /** @throws {ClientDisconnectedError} as soon as the client leaves */
 function pause(ms: number, client: ClientConnection): Promise<void> {

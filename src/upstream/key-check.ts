@@ -1,4 +1,5 @@
 import type { Provider } from '../catalog/provider.ts';
+import { withoutCredentials } from '../platform/without-credentials.ts';
 import { PooledKey } from './provider-keys.ts';
 
 /** Finds functions for API keys that return no key, before the first request does. */
@@ -32,7 +33,7 @@ export class KeyCheck {
       return undefined;
     } catch (error) {
       const { cause } = error instanceof Error ? error : {};
-      const reason = cause instanceof Error ? `: ${cause.message}` : '';
+      const reason = cause instanceof Error ? `: ${withoutCredentials(cause.message)}` : '';
       return new Error(`${option} returned no API key${reason}`, { cause: error });
     }
   }

@@ -2,9 +2,15 @@ import { worstCase, type Quote } from '../metering/estimate.ts';
 import { pricesOfTier } from '../metering/price.ts';
 import type { Model, Target } from '../catalog/model.ts';
 import type { RoutingStrategy } from '../options/model-options.ts';
+import { TargetsEjectedError } from '../errors/upstream-errors.ts';
 import type { CircuitBreakers } from './circuit-breaker.ts';
+import type { EjectionsByHand } from './ejections-by-hand.ts';
 
-/** The targets of several models, those of the first before those of the next. */
+/**
+ * The targets of several models, those of the first before those of the next.
+ *
+ * @throws {TargetsEjectedError} if operators have ejected all of them
+ */
 export function targetsInOrder(
   [first, ...rest]: readonly [Model, ...Model[]],
   quote: Quote,
@@ -12,8 +18,25 @@ export function targetsInOrder(
   account: string,
 ): readonly [Target, ...Target[]] {
   const ordered = orderTargets(first, quote, breakers, account);
-  if (rest.length === 0) return ordered;
-  return [...ordered, ...rest.flatMap((model) => orderTargets(model, quote, breakers, account))];
+  const all: readonly [Target, ...Target[]] =
+    rest.length === 0
+      ? ordered
+      : [...ordered, ...rest.flatMap((model) => orderTargets(model, quote, breakers, account))];
+  return breakers.byHand.isEmpty ? all : withoutEjected(all, breakers.byHand);
+}
+
+/** @throws {TargetsEjectedError} if operators have ejected all of them */
+function withoutEjected(targets: readonly Target[], byHand: EjectionsByHand): readonly [Target, ...Target[]] {
+  const now = Date.now();
+  const ends: number[] = [];
+  const left = targets.filter((target) => {
+    const ejection = byHand.of(target, now);
+    if (ejection) ends.push(ejection.until?.getTime() ?? Infinity);
+    return !ejection;
+  });
+  const [first, ...others] = left;
+  if (!first) throw new TargetsEjectedError(Math.min(...ends) - now);
+  return [first, ...others];
 }
 
 /** Orders targets for trying; ejected ones come last, but are still tried.

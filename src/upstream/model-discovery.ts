@@ -159,10 +159,11 @@ class DiscoverySource {
       if (this.#isStopped) return;
       this.#failures += 1;
       const cause = asError(thrown);
-      const { name } = this.#provider;
-      this.#services.onError(
-        new Error(`Can't list the models of provider ${JSON.stringify(name)}: ${cause.message}`, { cause }),
-      );
+      const { name, origin, modelsPath = '' } = this.#provider;
+      // A query may hold a key.
+      const url = new URL(modelsPath, origin);
+      const place = `provider ${JSON.stringify(name)} at ${url.origin}${url.pathname}`;
+      this.#services.onError(new Error(`Can't list the models of ${place}: ${cause.message}`, { cause }));
     }
     this.#timer = setTimeout(() => void this.#refresh(), this.#pauseMs());
     this.#timer.unref();

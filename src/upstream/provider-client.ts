@@ -12,8 +12,9 @@ import { upstreamRequest } from './upstream-request.ts';
 import { attempt, type AttemptProgress } from './attempt.ts';
 import { peek } from './peek.ts';
 import { providerError, saysQuotaSpent, saysUsageOptionUnknown } from './provider-errors.ts';
-import { type ProviderKey, ProviderKeys } from './provider-keys.ts';
+import type { ProviderKey, ProviderKeys } from './provider-keys.ts';
 import { exhaustedMs, limitedMs } from './rate-limits.ts';
+import type { RecentErrors } from './recent-errors.ts';
 import { IncludeUsageSupport } from './stream-traits.ts';
 
 /** Writes a client's body for a target. */
@@ -24,6 +25,7 @@ export interface OutgoingBody {
 
 /** A client's request, before a target is chosen. */
 export interface ProviderRequest {
+  readonly requestId: string;
   /** What is learned from the request counts for this account, and for all once several accounts have shown it. */
   readonly account: string;
   readonly clientHeaders: IncomingHttpHeaders;
@@ -81,11 +83,14 @@ function preferred(kept: RateLimitedAnswer | undefined, next: RateLimitedAnswer)
  */
 export class ProviderClient {
   readonly #transport: Transport;
-  readonly #keys = new ProviderKeys();
+  readonly #keys: ProviderKeys;
+  readonly #errors: RecentErrors;
   readonly #includeUsage = new IncludeUsageSupport();
 
-  constructor(transport: Transport) {
+  constructor(transport: Transport, keys: ProviderKeys, errors: RecentErrors) {
     this.#transport = transport;
+    this.#keys = keys;
+    this.#errors = errors;
   }
 
   /** @throws as `attempt`, and an UpstreamError if the provider's key can't be read; at once, or by rejecting */
@@ -137,11 +142,20 @@ export class ProviderClient {
     targeted: TargetRequest,
     asksUsage: boolean,
   ): Promise<SendResult> {
+    const { target, request } = targeted;
     const read = targeted.byokKey ?? key?.read();
     const apiKey = read instanceof Promise ? await read : read;
-    const answer = await this.#attempt(targeted, apiKey, asksUsage);
-    if (isSuccess(answer)) key?.worked();
-    return { answer, asksUsage };
+    try {
+      const answer = await this.#attempt(targeted, apiKey, asksUsage);
+      if (isSuccess(answer)) key?.worked();
+      else if (answer.status === 429) key?.limit(target.model, limitedMs(answer.received));
+      key?.answered(target.model, answer.received);
+      return { answer, asksUsage };
+    } catch (error) {
+      // The only key is used all the same: operators see that it was rejected.
+      if (isKeyRefused(error)) key?.eject(request.account);
+      throw error;
+    }
   }
 
   /** Tries the provider's keys until one is neither rejected nor rate-limited.
@@ -171,6 +185,7 @@ export class ProviderClient {
         try {
           const answer = await this.#attempt(targeted, await key.read(), asksUsage);
           if (isSuccess(answer)) key.worked();
+          key.answered(model, answer.received);
           if (answer.status !== 429) {
             const forMs = exhaustedMs(answer.received);
             if (forMs > 0) key.limit(target.model, forMs);
@@ -178,14 +193,14 @@ export class ProviderClient {
           }
           const peeked = await peek(answer, client);
           const isSpent = saysQuotaSpent(peeked.text);
-          if (isSpent) ejectKey(key, 'its quota is spent', providerError(429, peeked.text), targeted);
+          if (isSpent) this.#eject(key, 'its quota is spent', providerError(429, peeked.text), targeted);
           else key.limit(target.model, limitedMs(answer.received));
           kept = preferred(kept, { answer: peeked.answer, isSpent });
         } catch (error) {
           if (!isKeyRefused(error)) throw error;
           const { cause, message } = error;
           const why = cause instanceof ProviderError ? `the provider rejected it (${cause.status})` : message;
-          ejectKey(key, why, cause, targeted);
+          this.#eject(key, why, cause, targeted);
           refusal = error;
         }
       }
@@ -196,6 +211,18 @@ export class ProviderClient {
     } finally {
       kept?.answer.body.destroy();
     }
+  }
+
+  #eject(key: ProviderKey, why: string, cause: unknown, { target, request }: TargetRequest): void {
+    key.eject(request.account);
+    const { provider, model } = target;
+    const error = new UpstreamError(
+      'upstream_refused_credentials',
+      `Provider ${JSON.stringify(provider.name)}: ${key.name} is not used for one minute: ${why}`,
+    );
+    Object.assign(error, { provider: provider.name, model, ...(cause !== undefined && { cause }) });
+    this.#errors.add(target, request.requestId, error);
+    request.onError(error);
   }
 
   /** The 429 of one key with a `retry-after` for all keys: until the first one is free. */
@@ -238,19 +265,4 @@ function isSuccess({ status }: ProviderAnswer): boolean {
 
 function isKeyRefused(error: unknown): error is UpstreamError {
   return error instanceof UpstreamError && error.code === 'upstream_refused_credentials';
-}
-
-function ejectKey(
-  key: ProviderKey,
-  why: string,
-  cause: unknown,
-  { target: { provider, model }, request }: TargetRequest,
-): void {
-  key.eject(request.account);
-  const { name } = provider;
-  const error = new UpstreamError(
-    'upstream_refused_credentials',
-    `Provider ${JSON.stringify(name)}: ${key.name} is not used for one minute: ${why}`,
-  );
-  request.onError(Object.assign(error, { provider: name, model, ...(cause !== undefined && { cause }) }));
 }

@@ -1,4 +1,5 @@
 import { isRecord, type Json, parseJson } from '../catalog/json-value.ts';
+import { withoutCredentials } from '../platform/without-credentials.ts';
 import { ProviderError } from '../errors/upstream-errors.ts';
 
 /** Classifies providers' error bodies by their wording. No other file interprets those bodies. */
@@ -115,11 +116,14 @@ export function providerError(status: number, body: string): ProviderError {
   const inner = isRecord(error) ? error : {};
   const said = [inner['message'], error, message, detail].find((each) => typeof each === 'string');
   const named = [inner['code'], inner['type'], inner['status'], code].find(isCode);
-  return new ProviderError(
-    said === undefined ? 'The provider gave no message.' : oneLine(said),
-    status,
-    named,
-  );
+  return new ProviderError(said === undefined ? NO_MESSAGE : masked(said), status, named);
+}
+
+const NO_MESSAGE = 'The provider gave no message.';
+
+/** Whether the provider said nothing of its error. */
+export function isSilent({ message, code }: ProviderError): boolean {
+  return message === NO_MESSAGE && code === undefined;
 }
 
 /** Not a text, which could quote the prompt. */
@@ -138,9 +142,9 @@ export function errorInAnswer(status: number, body: string): ProviderError {
 const SECRET =
   /\bBearer \S+|\bAIza[\w-]{20,}|\b(?:sk|csk|gsk|hf|fw|key|nvapi|pplx|r8|tgp|xai)[-_][\w-]{12,}/g;
 
-function oneLine(text: string): string {
-  return text
-    .slice(0, 4 * MAX_MESSAGE_LENGTH)
+/** A message on one line of at most 200 characters, without keys and credentials. */
+export function masked(text: string): string {
+  return withoutCredentials(text.slice(0, 4 * MAX_MESSAGE_LENGTH))
     .replace(SECRET, '***')
     .replace(/[\s\p{Cc}]+/gu, ' ')
     .slice(0, MAX_MESSAGE_LENGTH);

@@ -1,10 +1,14 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
 import { LRUCache } from 'lru-cache';
 
 import { withTimeout } from '../async/timeout.ts';
 import { UpstreamError } from '../errors/upstream-errors.ts';
 import { Evidence } from '../metering/evidence.ts';
 import type { Provider } from '../catalog/provider.ts';
+import type { ProviderKeyStatus } from '../observability/provider-status.ts';
 import type { ApiKeySource } from '../options/provider-options.ts';
+import { rateLimitsIn } from './rate-limits.ts';
 
 /** A provider's API key, for one request. */
 export interface ProviderKey {
@@ -19,6 +23,8 @@ export interface ProviderKey {
   worked(): void;
   /** The provider's rate limit for this model is used up for `forMs`: until then other keys are used for the model. */
   limit(model: string, forMs: number): void;
+  /** An answer for this model arrived: its headers may say what is left of rate limits. */
+  answered(model: string, headers: IncomingHttpHeaders): void;
   /** For the operator: `key 2 of 3`. */
   readonly name: string;
   /** Whether the provider has other keys. */
@@ -32,6 +38,10 @@ const OPERATOR = '';
 const EJECTION_MS = 60_000;
 /** Models per key whose rate limits are remembered (LRU). */
 const MAX_LIMITS = 256;
+/** Models per key whose last answer's headers are kept, for operators. */
+const MAX_ANSWERS = 32;
+/** Shorter keys are not shown, not even in part. */
+const MIN_SHOWN_LENGTH = 20;
 
 /** The keys of all providers, in rotation, with their ejections and rate limits. */
 export class ProviderKeys {
@@ -69,6 +79,11 @@ export class ProviderKeys {
   /** Time until one of the provider's keys is free for this model, in ms; 0 if one is free. */
   waitMs(provider: Provider, model: string, account: string = OPERATOR): number {
     return this.#poolOf(provider).waitMs(model, account);
+  }
+
+  /** The keys of a provider, for operators. */
+  statuses(provider: Provider): readonly ProviderKeyStatus[] {
+    return this.#poolOf(provider).statuses();
   }
 
   #poolOf(provider: Provider): KeyPool {
@@ -117,6 +132,10 @@ class KeyPool {
     return limited.toSorted((one, other) => one.limitedUntil(model) - other.limitedUntil(model)).slice(0, 1);
   }
 
+  statuses(): readonly ProviderKeyStatus[] {
+    return this.#keys.map((key) => key.status());
+  }
+
   waitMs(model: string, account: string): number {
     const freeAt = Math.min(...this.#keys.map((key) => key.freeAt(model, account)));
     return Math.max(0, freeAt - this.#now());
@@ -133,6 +152,10 @@ export class PooledKey implements ProviderKey {
   #ejectedUntil = -Infinity;
   /** By model: the end of its rate limit. */
   readonly #limitedUntil = new LRUCache<string, number>({ max: MAX_LIMITS });
+  /** By model. An answer changes its entry, and makes none. */
+  readonly #answers = new Map<string, { headers: IncomingHttpHeaders; at: number }>();
+  /** The last one that was read. */
+  #secret: string | undefined;
 
   constructor(
     provider: Provider,
@@ -172,6 +195,7 @@ export class PooledKey implements ProviderKey {
 
   #assertUsable(key: string | undefined): string {
     if (typeof key !== 'string' || !/^[\u0021-\u007e]+$/.test(key)) throw missingKey(this.#provider.name);
+    this.#secret = key;
     return key;
   }
 
@@ -192,6 +216,41 @@ export class PooledKey implements ProviderKey {
 
   limit(model: string, forMs: number): void {
     this.#limitedUntil.set(model, this.#now() + forMs);
+  }
+
+  answered(model: string, headers: IncomingHttpHeaders): void {
+    const known = this.#answers.get(model);
+    if (known) {
+      known.headers = headers;
+      known.at = Date.now();
+      return;
+    }
+    const [oldest] = this.#answers.keys();
+    if (oldest !== undefined && this.#answers.size >= MAX_ANSWERS) this.#answers.delete(oldest);
+    this.#answers.set(model, { headers, at: Date.now() });
+  }
+
+  status(): ProviderKeyStatus {
+    const now = this.#now();
+    const limitedUntil = Math.max(0, ...this.#limitedUntil.values());
+    const until = Math.max(this.#ejectedUntil, limitedUntil);
+    const state = this.#ejectedUntil > now ? 'refused' : limitedUntil > now ? 'rate_limited' : 'available';
+    const secret = typeof this.#source === 'string' ? this.#source : this.#secret;
+    return {
+      name: this.name,
+      ...(secret !== undefined && secret.length >= MIN_SHOWN_LENGTH && { masked: `…${secret.slice(-4)}` }),
+      state,
+      // The only key is used all the same.
+      ...(until > now && this.isOneOfSeveral && { until: new Date(Date.now() + until - now) }),
+      limits: [...this.#answers].flatMap(([model, { headers, at }]) =>
+        rateLimitsIn(headers, at).map(({ resetMs, ...left }) => ({
+          model,
+          ...left,
+          ...(resetMs !== undefined && { resetAt: new Date(at + resetMs) }),
+          at: new Date(at),
+        })),
+      ),
+    };
   }
 
   freeAt(model: string, account: string): number {

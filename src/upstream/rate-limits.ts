@@ -39,6 +39,42 @@ export function exhaustedMs(headers: IncomingHttpHeaders, now: number = Date.now
   return Math.min(longest, MAX_WAIT_MS);
 }
 
+/** What is left of one rate limit. */
+export interface RateLimitLeft {
+  /** The header's own words beside `ratelimit` and `remaining`: `requests`, `tokens-day`; `requests` if it has none. */
+  readonly name: string;
+  readonly limit?: number;
+  readonly remaining: number;
+  /** In ms, from the answer on. */
+  readonly resetMs?: number;
+}
+
+/** All rate limits that the headers name, in their order. @param receivedAt - in ms since the epoch */
+export function rateLimitsIn(headers: IncomingHttpHeaders, receivedAt: number): RateLimitLeft[] {
+  return Object.entries(headers).flatMap(([name, left]) => {
+    if (!name.includes('ratelimit') || !name.includes('remaining')) return [];
+    const remaining = numberIn(left);
+    if (remaining === undefined) return [];
+    const limit = numberIn(
+      headers[name.replace('remaining', 'limit')] ?? headers[name.replace('-remaining', '')],
+    );
+    const reset = headers[name.replace('remaining', 'reset')];
+    const resetMs = typeof reset === 'string' ? untilReset(reset, receivedAt) : undefined;
+    return {
+      name: name.replace(/^.*ratelimit-?|-?remaining-?/g, '') || 'requests',
+      ...(limit !== undefined && { limit }),
+      remaining,
+      ...(resetMs !== undefined && { resetMs }),
+    };
+  });
+}
+
+function numberIn(header: string | string[] | undefined): number | undefined {
+  if (typeof header !== 'string' || header === '' || header.length > MAX_LENGTH) return undefined;
+  const number = Number(header);
+  return Number.isFinite(number) ? number : undefined;
+}
+
 /** How long not to use a key after a 429, in ms. */
 export function limitedMs(headers: IncomingHttpHeaders): number {
   const ms = retryAfterMs(headers) ?? (exhaustedMs(headers) || DEFAULT_WAIT_MS);

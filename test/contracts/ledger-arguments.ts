@@ -93,7 +93,7 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['dimensions', () => settle(1, 1n, { dimensions: 'ann' as never })],
       ['dimensions', () => settle(1, 1n, { dimensions: { team: 'a' } })],
       ['dimensions', () => settle(1, 1n, { dimensions: { 'tag:a b': 'a' } })],
-      ['dimensions', () => settle(1, 1n, { dimensions: { user: 'u', ...tags(5) } })],
+      ['dimensions', () => settle(1, 1n, { dimensions: { user: 'u', provider: 'p', ...tags(5) } })],
       ['dimensions.user', () => settle(1, 1n, { dimensions: { user: '' } })],
       ['dimensions.tag:a', () => settle(1, 1n, { dimensions: { 'tag:a': 'x'.repeat(129) } })],
     ],

@@ -19,6 +19,7 @@ export function describeDimensions(ledger: LedgerFixture): void {
       await settle(2, 2n, { force: true, dimensions: { user: 'bob', 'tag:feature': 'search' } });
       await settle(3, 3n, { force: true, dimensions: { user: 'ann' }, model: 'another/model' });
       await settle(4, 4n, { force: true });
+      await settle(6, 6n, { force: true, dimensions: { provider: 'openai' } });
       const next = requestId(5, NOON + DAY);
       await settle(5, 5n, { force: true, requestId: next, dimensions: { user: 'ann' } });
 
@@ -42,9 +43,10 @@ export function describeDimensions(ledger: LedgerFixture): void {
         expect.objectContaining({ day: '2026-03-05', value: 'ann', requests: 1, charged: 5n }),
       ]);
       expect(await rowsBy('tag:feature')).toMatchObject([{ value: 'search', requests: 2, charged: 3n }]);
+      expect(await rowsBy('provider')).toMatchObject([{ value: 'openai', requests: 1, charged: 6n }]);
       expect(await rowsBy('tag:team')).toEqual([]);
-      expect((await usage()).map(({ charged }) => charged)).toEqual([3n, 7n, 5n]);
-      expect((await state()).dimensionUsage).toHaveLength(4);
+      expect((await usage()).map(({ charged }) => charged)).toEqual([3n, 13n, 5n]);
+      expect((await state()).dimensionUsage).toHaveLength(5);
     });
 
     it('keeps values as they are, in rows and journal', async () => {

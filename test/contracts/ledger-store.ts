@@ -22,6 +22,7 @@ import { describeRequests } from './ledger-requests.ts';
 import { describeMovedBudgets } from './ledger-moved-budgets.ts';
 import { describeOrphans } from './ledger-orphans.ts';
 import { describeParts } from './ledger-parts.ts';
+import { describeRequestLog } from './request-log.ts';
 import { describeUsage } from './ledger-usage.ts';
 import { describeMissingWitnesses, describeWitnesses } from './ledger-witnesses.ts';
 
@@ -74,6 +75,7 @@ export function describeLedgerStore<Store extends LedgerStore>(
     describeUsage(ledger);
     describeDimensions(ledger);
     describeGateways(ledger);
+    describeRequestLog(ledger);
     describeCredits(ledger);
     describeCreditLines(ledger);
     describeAllowances(ledger);

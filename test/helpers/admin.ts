@@ -48,11 +48,17 @@ export async function startAdmin(
     readonly mount?: AdminMount;
     readonly router?: ChatCompletionsRouter;
     readonly store?: NonNullable<ChatCompletionsRouterOptions['store']>;
+    readonly providers?: ChatCompletionsRouterOptions['providers'];
   } = {},
 ): Promise<AdminDoor> {
-  const { mount = mountAdminOnNode, store = 'memory:', router: given, ...adminOptions } = options;
-  const router =
-    given ?? createChatCompletionsRouter({ store, providers: {}, models: {}, sessions: SESSIONS });
+  const {
+    mount = mountAdminOnNode,
+    store = 'memory:',
+    providers = {},
+    router: given,
+    ...adminOptions
+  } = options;
+  const router = given ?? createChatCompletionsRouter({ store, providers, models: {}, sessions: SESSIONS });
   const audits: AuditEvent[] = [];
   const errors: Error[] = [];
   const admin = createAdminRouter(router, {

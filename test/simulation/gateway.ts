@@ -120,6 +120,7 @@ export class Gateway {
       settings: {
         holdMode: terms.holdMode,
         emptyAnswerIsFree: false,
+        dimensions: undefined,
       },
       leaseMs: terms.leaseMs,
       renewMs: terms.renewMs,

@@ -10,7 +10,7 @@ import { formatUsd, parseUsd } from '../../ledger/contract/money.ts';
 import { type StoreCommand, usd, UsageError } from './command.ts';
 import { table } from '../terminal/table.ts';
 
-const GROUPS: readonly UsageGroup[] = ['day', 'account', 'key', 'model', 'user'];
+const GROUPS: readonly UsageGroup[] = ['day', 'account', 'key', 'model', 'user', 'provider'];
 
 const COUNTS = [
   'requests',
@@ -26,7 +26,7 @@ const MONEY = ['charged', 'cost'] as const;
 
 export const usageCommand: StoreCommand = {
   name: 'usage',
-  summary: 'Show usage by day, account, key and model, or by end user or tag',
+  summary: 'Show usage by day, account, key and model, or by end user, provider or tag',
   store: 'exists',
   positionals: '',
   options: {
@@ -35,7 +35,7 @@ export const usageCommand: StoreCommand = {
       choices: [...GROUPS, 'total'],
       pattern: /^tag:/,
       isList: true,
-      help: 'group by day, account, key, model, e.g. --by account,model; user or tag:NAME, alone or with day and account; total for a single row',
+      help: 'group by day, account, key, model, e.g. --by account,model; user, provider or tag:NAME, alone or with day and account; total for a single row',
     },
     from: { value: 'DAY', help: 'first day, UTC, e.g. 2026-11-01; default: 29 days before the last' },
     to: { value: 'DAY', help: 'last day, inclusive; default: today' },
@@ -47,6 +47,7 @@ export const usageCommand: StoreCommand = {
   examples: [
     'usage --by account,model --from 2026-11-01',
     'usage --by user --account acme',
+    'usage --by provider,day',
     'usage --by day --csv > usage.csv',
   ],
   async run({ options, store, print }) {

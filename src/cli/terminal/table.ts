@@ -8,6 +8,10 @@ const COLORS: Readonly<Record<string, 'red' | 'yellow'>> = {
   LOSS: 'yellow',
   frozen: 'yellow',
   revoked: 'yellow',
+  ejected: 'red',
+  refused: 'red',
+  degraded: 'yellow',
+  rate_limited: 'yellow',
 };
 
 /** Lines of a table with aligned columns; numbers are aligned to the right. Colors obey NO_COLOR and FORCE_COLOR. */

@@ -10,12 +10,14 @@ import type {
   MovedBudget,
 } from './key-records.ts';
 import type { NanoDollars } from './money.ts';
+import type { RequestLogStore } from './request-log.ts';
 import type { ReplyMeta, MakesAccount, DurabilityInfo, Witnessed } from './reply.ts';
 import type { DimensionRow, Dimensions, Ending, SettledUsage, UsageRow } from './usage.ts';
 
 export type * from './account-changes.ts';
 export type * from './allowances.ts';
 export type * from './journal-line.ts';
+export type { RequestLogPage, RequestLogRow, RequestLogStore } from './request-log.ts';
 export type { Witness, Witnessed } from './reply.ts';
 export type { DimensionRow, Dimensions, Ending, SettledUsage, UsageRow } from './usage.ts';
 
@@ -39,11 +41,17 @@ export interface LedgerStore extends AccountChanges, KeyCommands {
   /** A failover can lose acknowledged changes, so callers log and replay them. */
   readonly mayRollBack?: boolean;
 
+  /** Of a store that was made by hand, for messages: its URL, without a password. */
+  readonly name?: string;
+
   /**
    * Calls the listener whenever the connection may have moved to another server, as after a lost connection, before a
    * reply of that server is returned.
    */
   onConnectionLost?(listener: () => void): void;
+
+  /** Beside the books. Without one, requests are logged in the process's memory. */
+  readonly requestLog?: RequestLogStore;
 
   /** Resolves once the store can be used; rejects with an Error that says why it can't. */
   ready?(): Promise<void>;
@@ -78,7 +86,7 @@ export interface LedgerStore extends AccountChanges, KeyCommands {
   compact(account: string, seq: bigint): Promise<void>;
   /** Usage rows of a range of days, both inclusive, as `2026-11-21`; in no particular order. */
   usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]>;
-  /** Usage rows of one dimension: `user`, or `tag:` and a name. */
+  /** Usage rows of one dimension: `user`, `provider`, or `tag:` and a name. */
   usageBy(
     account: string,
     dimension: string,

@@ -71,7 +71,7 @@ export interface UsageRow extends UsageCounts {
 export interface DimensionRow extends UsageCounts {
   /** As in `UsageRow`. */
   readonly day: string;
-  /** `user`, or `tag:` and the tag's name. */
+  /** `user`, `provider`, or `tag:` and the tag's name. */
   readonly dimension: string;
   /** Empty for all beyond `MAX_DIMENSION_VALUES`, together. */
   readonly value: string;
@@ -109,9 +109,12 @@ export function isTagValue(value: unknown): value is string {
 
 export const TAG_VALUE_WANTED: string = `1 to ${MAX_TAG_LENGTH} visible characters`;
 
-/** Whether it is the name of a dimension: `user`, or `tag:` and 1 to 32 letters, digits, `_` and `-`, a letter first. */
+/** Dimensions that a request can have: its end user, its provider, its tags. */
+export const MAX_DIMENSIONS: number = 2 + MAX_TAGS;
+
+/** Whether it is the name of a dimension: `user`, `provider`, or `tag:` and 1 to 32 letters, digits, `_` and `-`, a letter first. */
 export function isDimension(name: unknown): name is string {
-  return typeof name === 'string' && /^(?:user|tag:[A-Za-z][A-Za-z0-9_-]{0,31})$/.test(name);
+  return typeof name === 'string' && /^(?:user|provider|tag:[A-Za-z][A-Za-z0-9_-]{0,31})$/.test(name);
 }
 
 export interface UsageCounts {

@@ -19,7 +19,7 @@ import { MAX_AMOUNT } from '../contract/money.ts';
 import { RESERVED_PREFIXES } from '../contract/reserved-ids.ts';
 import type { MakesAccount } from '../contract/reply.ts';
 import { requestTime } from '../contract/request-ids.ts';
-import { isDay, isDimension, MAX_TAGS } from '../contract/usage.ts';
+import { isDay, isDimension, MAX_DIMENSIONS } from '../contract/usage.ts';
 
 /**
  * Argument checks that every store makes first: a failure is a bug of the caller.
@@ -279,8 +279,8 @@ export function checkDimensions({ dimensions }: Pick<Settle, 'dimensions'>): voi
     throw commandError('dimensions', 'an object of texts', dimensions);
   }
   const given = Object.entries(dimensions);
-  if (given.length > 1 + MAX_TAGS) {
-    throw commandError('dimensions', `the values of at most ${1 + MAX_TAGS} dimensions`, given.length);
+  if (given.length > MAX_DIMENSIONS) {
+    throw commandError('dimensions', `the values of at most ${MAX_DIMENSIONS} dimensions`, given.length);
   }
   for (const [name, value] of given) {
     checkDimension('dimensions', name);
@@ -291,7 +291,8 @@ export function checkDimensions({ dimensions }: Pick<Settle, 'dimensions'>): voi
 }
 
 function checkDimension(where: string, name: string): void {
-  if (!isDimension(name)) throw commandError(where, '"user", or "tag:" and the name of a tag', name);
+  if (!isDimension(name))
+    throw commandError(where, '"user", "provider", or "tag:" and the name of a tag', name);
 }
 
 export function checkRecreate({ recreate }: MakesAccount): void {

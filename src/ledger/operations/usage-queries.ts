@@ -6,7 +6,7 @@ import { formatUsd } from '../contract/money.ts';
 import { DAY_MS, dayOf, isDay, isDimension, type UsageCounts } from '../contract/usage.ts';
 import { optionsObject } from '../../platform/options-object.ts';
 
-/** Usage of requests, aggregated by UTC day of arrival, account, key and model, or by end user or a tag. */
+/** Usage of requests, aggregated by UTC day of arrival, account, key and model, or by end user, provider or a tag. */
 export interface UsageQueries {
   /**
    * Sums over a range of days, of one account or all.
@@ -45,7 +45,7 @@ export interface UsageQuery {
    */
   readonly to?: string | Date;
   /**
-   * Dimensions of the rows. An empty list returns one row for everything. `user` or a tag, as `tag:feature`, goes with
+   * Dimensions of the rows. An empty list returns one row for everything. `user`, `provider` or a tag, as `tag:feature`, goes with
    * `day` and `account` alone, and without `key` and `model`: see the option `dimensions`.
    *
    * @default ['day']
@@ -53,7 +53,7 @@ export interface UsageQuery {
   readonly groupBy?: readonly UsageGroup[];
 }
 
-export type UsageGroup = 'day' | 'account' | 'key' | 'model' | 'user' | `tag:${string}`;
+export type UsageGroup = 'day' | 'account' | 'key' | 'model' | 'user' | 'provider' | `tag:${string}`;
 
 /** Has the members named in `groupBy`. Rows without requests are omitted. */
 export interface UsageSummary extends Omit<UsageCounts, 'charged' | 'cost'> {
@@ -64,6 +64,8 @@ export interface UsageSummary extends Omit<UsageCounts, 'charged' | 'cost'> {
   readonly model?: string;
   /** Empty for requests without one, `(other)` for those beyond the 1,000 that an account has rows for on a day. */
   readonly user?: string;
+  /** The provider that answered, or was asked last; empty where it was not counted. */
+  readonly provider?: string;
   /** The value of the tag, as `user`. */
   readonly tag?: string;
   /** USD, as a decimal string. */
@@ -173,7 +175,7 @@ function checkGroups(
   groupBy: readonly UsageGroup[],
   dimensions: readonly string[] | undefined,
 ): UsageGroup | undefined {
-  const names = [...GROUPS, ...(dimensions ?? ['user', 'tag:NAME'])];
+  const names = [...GROUPS, ...(dimensions ?? ['user', 'provider', 'tag:NAME'])];
   const wanted = `a list of some of ${names.map((group) => `"${group}"`).join(', ')}, each once`;
   if (!Array.isArray(groupBy)) throw commandError('groupBy', wanted, groupBy);
   const isKnown = (group: string): boolean => (dimensions ? dimensions.includes(group) : isDimension(group));
@@ -228,7 +230,9 @@ function usageSummary(
 }
 
 /** The member of a summary that has the name. */
-export function memberOf(group: UsageGroup): 'day' | 'account' | 'key' | 'model' | 'user' | 'tag' {
+export function memberOf(
+  group: UsageGroup,
+): 'day' | 'account' | 'key' | 'model' | 'user' | 'provider' | 'tag' {
   return isTag(group) ? 'tag' : group;
 }
 

@@ -1,4 +1,6 @@
 import type { LedgerStore } from '../contract/ledger-store.ts';
+import type { RequestLogStore } from '../contract/request-log.ts';
+import { MemoryRequestLog } from './memory/memory-request-log.ts';
 import { MemoryStore } from './memory/memory-store.ts';
 import { RedisStore, type RedisStoreOptions } from './redis/redis-store.ts';
 import { withoutPassword } from './redis/redis-url.ts';
@@ -29,9 +31,14 @@ export function openStore(
   throw new TypeError(`store must be 'memory:', 'sqlite:FILE', a redis:// URL or a store object, got ${got}`);
 }
 
+/** The store's log of requests; where it has none, one in memory. */
+export function requestLogOf({ requestLog = new MemoryRequestLog() }: LedgerStore): RequestLogStore {
+  return requestLog;
+}
+
 /** A store in messages: its URL, without a password. */
 export function nameOfStore(store: string | LedgerStore = `sqlite:${DEFAULT_FILE}`): string {
-  if (typeof store !== 'string') return 'object';
+  if (typeof store !== 'string') return typeof store.name === 'string' ? store.name : 'object';
   return store.startsWith('redis') ? withoutPassword(store) : store;
 }
 

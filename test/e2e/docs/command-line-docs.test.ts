@@ -11,6 +11,7 @@ import { parseJsonConfig } from '../../../src/cli/config/json-config.ts';
 import { createChatCompletionsRouter, type ServerConfig } from '../../../src/index.ts';
 import { completion, type FakeProvider, startFakeProvider } from '../../../src/testing.ts';
 import { asPattern, consoleExamples, firstBlock, npxFolder, steady } from '../../helpers/console-examples.ts';
+import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
 import { runCli } from '../../helpers/cli.ts';
 
 const PAGE = 'command-line.md';
@@ -21,6 +22,7 @@ describe(`docs/${PAGE}`, () => {
   const servers: ChildProcess[] = [];
   let provider: FakeProvider;
   let env: NodeJS.ProcessEnv;
+  let gateway: AdminDoor | undefined;
 
   beforeAll(async () => {
     provider = await startFakeProvider();
@@ -39,8 +41,23 @@ describe(`docs/${PAGE}`, () => {
   afterAll(async () => {
     await stopServers();
     await provider.close();
+    await gateway?.close();
     rmSync(folder, { recursive: true });
   });
+
+  /** What the commands on providers ask, at an address of its own. */
+  async function startGateway(): Promise<AdminDoor> {
+    const targets = ['groq/llama-3.3-70b-versatile'];
+    const model = { targets, pricing: { input: '1', output: '1' }, maxOutputTokens: 1000 };
+    const router = createChatCompletionsRouter({
+      store: 'memory:',
+      providers: { groq: { apiKey: 'sk-test' } },
+      models: { llama: model },
+    });
+    const door = await startAdmin({ router });
+    env['ADMIN_TOKEN'] = OPERATOR_TOKEN;
+    return { ...door, close: async () => void (await Promise.all([door.close(), router.close()])) };
+  }
 
   async function stopServers(): Promise<void> {
     for (const server of servers.splice(0)) {
@@ -49,6 +66,9 @@ describe(`docs/${PAGE}`, () => {
       await once(server, 'exit');
     }
   }
+
+  const addressOf = (command: string): string =>
+    gateway && /^npx \S+ providers/.test(command) ? ` --url ${gateway.baseURL}` : '';
 
   it('names every command', async () => {
     const { stdout } = await runCli(['--help']);
@@ -79,13 +99,14 @@ describe(`docs/${PAGE}`, () => {
       expect(line.toString().replace(/:\d+\/v1/, ':8787/v1')).toMatch(asPattern(output));
       return;
     }
+    if (/^npx \S+ providers/.test(command)) gateway ??= await startGateway();
     // As the page says: all gateways must be stopped.
     if (command.includes(' migrate ')) await stopServers();
     // The other commands of the page use the config of the first one.
     const cwd = command.includes(' --force') ? join(folder, 'another') : folder;
     mkdirSync(cwd, { recursive: true });
     // Both streams, in their order, as a terminal shows them.
-    const child = spawn('sh', ['-c', `exec 2>&1; ${command}`], {
+    const child = spawn('sh', ['-c', `exec 2>&1; ${command}${addressOf(command)}`], {
       cwd,
       env,
       stdio: ['ignore', 'pipe', 'ignore'],

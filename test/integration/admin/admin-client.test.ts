@@ -101,7 +101,14 @@ describe('a client of the admin API', () => {
     const usage = await noted.queryUsage({ account: 'acct', group_by: ['day', 'model'] });
     expect(usage.data).toMatchObject([{ model: 'acme/fast', requests: 1 }]);
     expect((await noted.listTargets()).data).toMatchObject([{ provider: 'loopback', state: 'healthy' }]);
-    expect((await noted.listRequests()).data).toEqual([]);
+    expect((await noted.listRunningRequests()).data).toEqual([]);
+    expect((await noted.listRequests({ account: 'acct', status: '2xx' })).data).toMatchObject([
+      { id: request },
+    ]);
+    expect(await noted.getRequest({ request })).toMatchObject({ model: 'acme/fast', status: 200 });
+    expect((await noted.listProviders()).data).toMatchObject([{ name: 'loopback', state: 'healthy' }]);
+    expect(await noted.ejectProvider({ name: 'loopback', for_ms: 1000 })).toMatchObject({ state: 'ejected' });
+    expect(await noted.readmitProvider({ name: 'loopback' })).toMatchObject({ state: 'healthy' });
     expect(await noted.deleteAccount({ account })).toBeDefined();
     const { paths } = await noted.getDescription();
     expect(await noted.getPage()).toMatch(/^<!doctype html>/i);

@@ -24,6 +24,13 @@ async function chargeRequest(store: MemoryStore): Promise<void> {
   const request = { account: 'acme', key: 'label', requestId: REQUEST };
   await store.grant({ account: 'acme', id: 'opening', amount: 10_000_000_000n });
   await store.settle({ ...request, amount: 20_000_000n, model: 'some/model', usage: USAGE, force: true });
+  await store.requestLog.append([
+    {
+      id: REQUEST,
+      account: 'acme',
+      json: JSON.stringify({ id: REQUEST, createdAt: new Date(), attempts: [], status: 200 }),
+    },
+  ]);
 }
 
 describe('the page of the admin API', () => {
@@ -36,7 +43,7 @@ describe('the page of the admin API', () => {
 
   it('has a command for each that runs as it stands there', { timeout: 30_000 }, async () => {
     const store = new MemoryStore();
-    const door = await startAdmin({ store });
+    const door = await startAdmin({ store, providers: { groq: { apiKey: 'sk-groq' } } });
     await chargeRequest(store);
     const env: NodeJS.ProcessEnv = {
       REQUEST,

@@ -230,6 +230,16 @@ describe('the description of the admin API', () => {
     await check('DELETE', account, '/accounts/gone');
     await check('DELETE', account, '/accounts/gone');
     await check('GET', '/health', '/health');
+    await check('GET', '/requests', '/requests?status=2xx&limit=5');
+    await check('GET', '/requests', '/requests?status=999');
+    await check('GET', '/requests/{request}', `/requests/${charge?.id}`);
+    await check('GET', '/requests/{request}', '/requests/0000000000000000000');
+    const eject = { target: 'upstream-model', reason: 'wrong answers', for_ms: 60_000 };
+    await check('POST', '/providers/{name}/eject', '/providers/loopback/eject', eject);
+    await check('POST', '/providers/{name}/eject', '/providers/nobody/eject', {});
+    await check('GET', '/providers', '/providers');
+    await check('POST', '/providers/{name}/readmit', '/providers/loopback/readmit', {});
+    await check('POST', '/providers/{name}/readmit', '/providers/loopback/readmit', { target: 'x' });
     gateway.provider.script = () => {};
     const arrived = gateway.provider.next();
     const controller = new AbortController();
@@ -237,7 +247,7 @@ describe('the description of the admin API', () => {
     const { post } = clientsOf(gateway.baseURL, key);
     void post(QUESTION, { signal: controller.signal }).catch(() => {});
     await arrived;
-    await check('GET', '/requests', '/requests');
+    await check('GET', '/running', '/running');
     controller.abort();
 
     expect(seen).toEqual(new Set(endpoints.map(({ method, path }) => `${method} ${path}`)));

@@ -627,7 +627,7 @@ describe('what the admin API shows', () => {
     const controller = new AbortController();
     void gateway.post(QUESTION, { signal: controller.signal }).catch(() => {});
     await arrived;
-    expect((await door.ask('GET', '/requests')).body).toMatchObject({
+    expect((await door.ask('GET', '/running')).body).toMatchObject({
       object: 'list',
       data: [{ account: 'acct', model: 'acme/fast', provider: 'loopback', streaming: false }],
     });

@@ -1,9 +1,10 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import { type ChatCompletionsRouterOptions, type DimensionOptions, MemoryStore } from '../../../src/index.ts';
 import { MAX_DIMENSION_VALUES } from '../../../src/ledger/contract/usage.ts';
 import { startAdmin } from '../../helpers/admin.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { answerJson, startProvider } from '../../helpers/provider.ts';
 import { requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 
 const MODEL = { targets: ['loopback/upstream-model'], pricing: PRICING, maxOutputTokens: 1000 };
@@ -301,5 +302,72 @@ describe('the option dimensions', () => {
   ])('is refused by name: %j', async (dimensions, message) => {
     await expect(startGateway({ dimensions: dimensions as never })).rejects.toThrow(TypeError);
     await expect(startGateway({ dimensions: dimensions as never })).rejects.toThrow(message);
+  });
+});
+
+describe('usage by provider', () => {
+  const byProvider = async ({ router }: Started, ...more: ('day' | 'account')[]) =>
+    (await router.usage.query({ groupBy: ['provider', ...more] })).map(
+      ({ provider, requests, errors, charged, cost }) => ({ provider, requests, errors, charged, cost }),
+    );
+
+  it('has what each provider answered, failed and costs, and of routes of the host', async () => {
+    const other = await startProvider();
+    const gateway = await startGateway({
+      providers: { main: { baseURL: other.baseURL }, spare: { baseURL: other.baseURL } },
+      models: {
+        'acme/fast': {
+          ...MODEL,
+          targets: [{ provider: 'main', model: 'm', cost: { input: '0.5', output: '1' } }],
+        },
+        'acme/spare': { ...MODEL, targets: ['spare/m'] },
+      },
+      dimensions: { provider: true },
+      retries: false,
+    });
+    gateways.push(gateway);
+    onTestFinished(() => other.close());
+    await ask(gateway);
+    await ask(gateway, { model: 'acme/spare' });
+    other.script = answerJson('{"error":{"message":"broken"}}', 503);
+    const settled = gateway.nextSettled();
+    expect((await gateway.post({ ...QUESTION, model: 'acme/spare' })).status).toBe(503);
+    expect((await settled).dimensions).toEqual({ provider: 'spare' });
+    const hold = await gateway.router.holds.open({ account: 'acct', amount: '1', model: 'images' });
+    await hold.settle('0.25');
+    // 9 prompt and 12 completion tokens.
+    expect(await byProvider(gateway)).toEqual([
+      { provider: 'host', requests: 1, errors: 0, charged: '0.25', cost: '0.00' },
+      { provider: 'main', requests: 1, errors: 0, charged: '0.000045', cost: '0.0000165' },
+      { provider: 'spare', requests: 2, errors: 1, charged: '0.000045', cost: '0.00' },
+    ]);
+  });
+
+  it('adds up with what came before the option, and refunds are of the provider', async () => {
+    const store = new MemoryStore();
+    const before = await start({ store, dimensions: {} });
+    await ask(before);
+    const gateway = await start({ store, dimensions: { provider: true, user: true } });
+    const { requestId: id } = await ask(gateway, { user: 'ann' });
+    expect(await byProvider(gateway, 'day')).toMatchObject([
+      { provider: '', requests: 1, charged: '0.000045' },
+      { provider: 'loopback', requests: 1, charged: '0.000045' },
+    ]);
+    await gateway.router.credits.refund(id, { account: 'acct', reason: 'broken' });
+    expect(await byProvider(gateway, 'account')).toMatchObject([
+      { provider: '', charged: '0.000045' },
+      { provider: 'loopback', requests: 1, charged: '0.00' },
+    ]);
+  });
+
+  it('is refused where it is not counted, or with the model', async () => {
+    const { router } = await start();
+    await expect(router.usage.query({ groupBy: ['provider'] })).rejects.toThrow(
+      /^groupBy must be a list of some of/,
+    );
+    const counting = await start({ dimensions: { provider: true } });
+    await expect(counting.router.usage.query({ groupBy: ['provider', 'model'] })).rejects.toThrow(
+      'groupBy must be "provider" with "day" and "account" alone, got "provider, model"',
+    );
   });
 });

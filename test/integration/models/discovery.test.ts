@@ -294,7 +294,7 @@ describe('models that a provider lists', () => {
     const error = nextError();
     list = respond(500, 'sk-secret is broken');
     expect((await error).message).toBe(
-      'Can\'t list the models of provider "up": it answered with status 500',
+      `Can't list the models of provider "up" at ${provider.baseURL}/models: it answered with status 500`,
     );
     expect(await ids()).toEqual(['up/acme/fast', 'up/acme/smart']);
     expect((await ask('up/acme/fast')).status).toBe(200);
@@ -311,7 +311,7 @@ describe('models that a provider lists', () => {
     await start('discover', { models: { own } });
     await router.ready();
     expect(errors.map((error) => error.message)).toEqual([
-      `Can't list the models of provider "up": ${message}`,
+      `Can't list the models of provider "up" at ${provider.baseURL}/models: ${message}`,
     ]);
     expect(await ids()).toEqual(['own']);
     expect((await ask('own')).status).toBe(200);
@@ -327,7 +327,7 @@ describe('models that a provider lists', () => {
     expect(await ids()).toEqual([]);
     expect(provider.requests.map(({ url }) => url)).toEqual(['/v1/models']);
     expect(errors.map((error) => error.message)).toEqual([
-      'Can\'t list the models of provider "up": it answered with status 302',
+      `Can't list the models of provider "up" at ${provider.baseURL}/models: it answered with status 302`,
     ]);
   });
 

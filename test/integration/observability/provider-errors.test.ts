@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
+
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { type Hooks, type ResponseEnded, UpstreamAnswerError } from '../../../src/index.ts';
 import { type Gateway, PROVIDER_KEY, QUESTION, startGateway } from '../../helpers/gateway.ts';
-import { answerJson, answerStream } from '../../helpers/provider.ts';
+import { answerJson, answerStream, startProvider, STREAM } from '../../helpers/provider.ts';
 import { collectTold } from '../../helpers/told.ts';
 import { startTwoTargets } from '../faults/two-targets.ts';
 
@@ -96,6 +98,62 @@ describe('a provider whose error the client gets', () => {
   });
 });
 
+describe('an error whose message says that the operator has been notified', () => {
+  it('is one of two, which the tests here cause', () => {
+    const messages = readFileSync(new URL('../../unit/messages.txt', import.meta.url), 'utf8').split('\n');
+    expect(messages.filter((line) => /operator has been|operator was|operators? know/i.test(line))).toEqual([
+      'InternalError | The router failed on this request. Its operator has been notified.',
+      "UpstreamError | The model's provider rejected this server's own credentials ({status}). The operator has been notified.",
+    ]);
+  });
+
+  const REFUSALS = [
+    [400, '{"error":{"message":"Incorrect API key provided: sk***et","code":"bad_key"}}'],
+    [401, '{"error":{"message":"Incorrect API key provided: sk***et","code":"bad_key"}}'],
+    [402, '{"error":{"message":"Incorrect API key provided: sk***et","code":"bad_key"}}'],
+    [403, '{"error":{"message":"Incorrect API key provided: sk***et","code":"bad_key"}}'],
+  ] as const;
+
+  it.each(REFUSALS)('was told to onError: a %d about the key', async (status, body) => {
+    const { provider, post, errors } = await start();
+    provider.script = answerJson(body, status);
+    const answer = await post(QUESTION);
+    const { error } = (await answer.json()) as { error: { message: string } };
+    expect(error.message).toBe(
+      `The model's provider rejected this server's own credentials (${status}). The operator has been notified.`,
+    );
+    expect(errors).toMatchObject([
+      {
+        message: error.message,
+        provider: 'loopback',
+        model: 'upstream-model',
+        attempt: 1,
+        cause: { message: 'Incorrect API key provided: sk***et', status, code: 'bad_key' },
+      },
+    ]);
+  });
+
+  it.each(REFUSALS)('was told to onError, where there are several keys: a %d', async (status, body) => {
+    const errors: Error[] = [];
+    const provider = await startProvider(answerJson(body, status));
+    onTestFinished(() => provider.close());
+    const gateway = await startGateway({
+      hooks: { onError: (error) => errors.push(error) },
+      providers: { loopback: { baseURL: provider.baseURL, apiKeys: ['sk-one', 'sk-two'] } },
+      retries: false,
+    });
+    onTestFinished(() => gateway.close());
+    const answer = await gateway.post(QUESTION);
+    expect(await answer.text()).toContain('The operator has been notified.');
+    const origin = { provider: 'loopback', model: 'upstream-model', cause: { status, code: 'bad_key' } };
+    expect(errors).toMatchObject([
+      { ...origin, message: expect.stringContaining('key 1 of 2 is not used for one minute') },
+      { ...origin, message: expect.stringContaining('key 2 of 2 is not used for one minute') },
+      { ...origin, message: expect.stringContaining('The operator has been notified.'), attempt: 2 },
+    ]);
+  });
+});
+
 it('names the reason of a provider that refuses the key of the router', async () => {
   const { provider, post, errors } = await start();
   provider.script = answerJson(
@@ -114,14 +172,24 @@ it('names the reason of a provider that refuses the key of the router', async ()
 });
 
 it.each([
-  ['an event', answerStream(['data: {"error":{"message":"out of memory"}}\n\n'])],
-  ['a body', answerJson('{"error":{"message":"out of memory"}}', 200)],
+  ['an event', answerStream(['data: {"error":{"message":"out of memory","code":"oom"}}\n\n'])],
+  [
+    'an event after others',
+    answerStream([...STREAM.slice(0, 2), 'data: {"error":{"message":"out of memory","code":"oom"}}\n\n']),
+  ],
+  ['a body', answerJson('{"error":{"message":"out of memory","code":"oom"}}', 200)],
 ])('is named where the client got %s with an error, and status 200', async (_what, script) => {
   const { provider, post, errors } = await start();
   provider.script = script;
   await (await post(QUESTION)).text();
   expect(errors).toMatchObject([
-    { code: 'upstream_invalid_response', provider: 'loopback', model: 'upstream-model', attempt: 1 },
+    {
+      code: 'upstream_invalid_response',
+      provider: 'loopback',
+      model: 'upstream-model',
+      attempt: 1,
+      cause: { name: 'ProviderError', message: 'out of memory', status: 200, code: 'oom' },
+    },
   ]);
 });
 

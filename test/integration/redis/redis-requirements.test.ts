@@ -5,7 +5,12 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
-import { createChatCompletionsRouter } from '../../../src/index.ts';
+import {
+  createChatCompletionsRouter,
+  type LedgerStore,
+  MemoryStore,
+  SqliteStore,
+} from '../../../src/index.ts';
 import { readServerFacts } from '../../../src/ledger/stores/redis/redis-requirements.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { admission } from '../../helpers/redis-ledger.ts';
@@ -32,7 +37,7 @@ function openStore(url: string = server.url): RedisStore {
   return store;
 }
 
-function routerWith(store: string) {
+function routerWith(store: string | LedgerStore) {
   const router = createChatCompletionsRouter({ store, providers: {}, models: {} });
   onTestFinished(() => router.close());
   return router;
@@ -81,9 +86,33 @@ describe('router.ready', () => {
     });
   });
 
+  it('names a store that was made by hand by its URL, without the password', async () => {
+    const port = await freePort();
+    const redisStore = new RedisStore(`redis://ada:secret@127.0.0.1:${port}/3`);
+    await expect(routerWith(redisStore).ready()).rejects.toThrow(
+      `The store redis://ada:***@127.0.0.1:${port}/3 can't be used: connect ECONNREFUSED 127.0.0.1:${port}`,
+    );
+    const folder = mkdtempSync(join(tmpdir(), 'ccr-ready-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const sqliteStore = new SqliteStore(join(folder, 'no-such', 'credits.db'));
+    await expect(routerWith(sqliteStore).ready()).rejects.toThrow(
+      /^The store sqlite:.*credits\.db can't be used: .*ENOENT/,
+    );
+  });
+
+  it('shows no password that the error of a store of your own has in a URL', async () => {
+    const store = Object.assign(new MemoryStore(), {
+      name: 'postgres://db/credits',
+      ready: () => Promise.reject(new Error('no route to postgres://app:secret@db/credits')),
+    });
+    await expect(routerWith(store).ready()).rejects.toThrow(
+      "The store postgres://db/credits can't be used: no route to postgres://***@db/credits",
+    );
+  });
+
   it('says what a node of a cluster answered', async () => {
     await expect(routerWith(`redis+cluster://:secret@127.0.0.1:${server.port}`).ready()).rejects.toThrow(
-      /^The store redis\+cluster:\/\/\*{3}@127\.0\.0\.1:\d+ can't be used: .*cluster support disabled/,
+      /^The store redis\+cluster:\/\/:\*{3}@127\.0\.0\.1:\d+ can't be used: .*cluster support disabled/,
     );
   });
 
@@ -111,7 +140,9 @@ describe('router.ready', () => {
     await redis.call('ACL', 'SETUSER', 'ada', 'on', '>right', '~*', '+@all');
     await expect(routerWith(`redis://ada:right@127.0.0.1:${server.port}`).ready()).resolves.toBeUndefined();
     await expect(routerWith(`redis://ada:wrong@127.0.0.1:${server.port}`).ready()).rejects.toMatchObject({
-      message: expect.stringMatching(/^The store redis:\/\/\*{3}@127\.0\.0\.1:\d+ can't be used: WRONGPASS/),
+      message: expect.stringMatching(
+        /^The store redis:\/\/ada:\*{3}@127\.0\.0\.1:\d+ can't be used: WRONGPASS/,
+      ),
       cause: { message: expect.stringMatching(/^WRONGPASS/) },
     });
   });

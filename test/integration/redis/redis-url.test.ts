@@ -3,9 +3,24 @@ import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 
 import { createChatCompletionsRouter } from '../../../src/index.ts';
-import { parseRedisUrl } from '../../../src/ledger/stores/redis/redis-url.ts';
+import { parseRedisUrl, withoutPassword } from '../../../src/ledger/stores/redis/redis-url.ts';
 
 const NOTHING_MORE = { tls: false, db: 0, primary: '', keyPrefix: '' };
+
+describe('a store URL in a message', () => {
+  it.each([
+    ['redis://ada:secret@db:6379/3', 'redis://ada:***@db:6379/3'],
+    ['rediss://:secret@db', 'rediss://:***@db'],
+    ['redis+sentinel://ada:se:cr@et@a,b/main/1?prefix=x', 'redis+sentinel://ada:***@a,b/main/1?***'],
+    ['redis://secret@db', 'redis://***@db'],
+    ['redis://secret:@db', 'redis://***@db'],
+    ['redis:secret:more@db', 'redis:***@db'],
+    ['secret:more@db', '***@db'],
+    ['redis://db/1', 'redis://db/1'],
+  ])('shows its user and no password: %s', (url, shown) => {
+    expect(withoutPassword(url)).toBe(shown);
+  });
+});
 
 describe('a store URL', () => {
   it.each<[string, object]>([

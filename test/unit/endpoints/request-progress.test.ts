@@ -11,6 +11,7 @@ import { UsageMeter } from '../../../src/metering/usage-meter.ts';
 import { ActiveRequest } from '../../../src/observability/active-request.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { CircuitBreakers } from '../../../src/upstream/circuit-breaker.ts';
+import { RecentErrors } from '../../../src/upstream/recent-errors.ts';
 import { RunningAttempts } from '../../../src/upstream/attempt.ts';
 
 const OPTIONS = {
@@ -50,11 +51,12 @@ function setUp(isReadToEnd = false) {
   const progress = new RequestProgress(
     {
       firstTarget: FIRST,
+      requestId: 'r1',
       owner: 'acct key',
       startedAt: performance.now(),
       isReadToEnd: () => isReadToEnd,
     },
-    { running, detachedReads },
+    { running, detachedReads, recentErrors: new RecentErrors() },
     active,
   );
   return { progress, running, active, report: breakers.of(FIRST).startAttempt(Date.now(), 'acct'), breakers };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { exhaustedMs, limitedMs, retryAfterMs } from '../../../src/upstream/rate-limits.ts';
+import { exhaustedMs, limitedMs, rateLimitsIn, retryAfterMs } from '../../../src/upstream/rate-limits.ts';
 
 const NOW = Date.parse('2026-11-22T10:00:00Z');
 
@@ -63,5 +63,44 @@ describe('what a provider says of its limits', () => {
     expect(limitedMs({ 'retry-after': '0' })).toBe(1);
     expect(limitedMs({ 'retry-after': '1e30' })).toBe(3_600_000);
     expect(limitedMs({ 'x-ratelimit-remaining-tokens': '0', 'x-ratelimit-reset-tokens': '3s' })).toBe(3000);
+  });
+});
+
+describe("what is left of a key's limits, for operators", () => {
+  it.each<[string, Record<string, string>, ReturnType<typeof rateLimitsIn>]>([
+    [
+      'OpenAI',
+      {
+        'x-ratelimit-limit-requests': '5000',
+        'x-ratelimit-remaining-requests': '4999',
+        'x-ratelimit-reset-requests': '12ms',
+        'x-ratelimit-limit-tokens': '800000',
+        'x-ratelimit-remaining-tokens': '799000',
+        'x-ratelimit-reset-tokens': '6m0s',
+      },
+      [
+        { name: 'requests', limit: 5000, remaining: 4999, resetMs: 12 },
+        { name: 'tokens', limit: 800_000, remaining: 799_000, resetMs: 360_000 },
+      ],
+    ],
+    [
+      'Anthropic',
+      {
+        'anthropic-ratelimit-input-tokens-limit': '50000',
+        'anthropic-ratelimit-input-tokens-remaining': '49000',
+        'anthropic-ratelimit-input-tokens-reset': '2026-11-22T10:00:12Z',
+      },
+      [{ name: 'input-tokens', limit: 50_000, remaining: 49_000, resetMs: 12_000 }],
+    ],
+    [
+      'Cerebras',
+      { 'x-ratelimit-limit-requests-day': '14400', 'x-ratelimit-remaining-requests-day': '7' },
+      [{ name: 'requests-day', limit: 14_400, remaining: 7 }],
+    ],
+    ['OpenRouter', { 'x-ratelimit-remaining': '3' }, [{ name: 'requests', remaining: 3 }]],
+    ['words', { 'x-ratelimit-remaining': 'many', 'ratelimit-remaining': '' }, []],
+    ['none', { 'content-type': 'application/json' }, []],
+  ])('is read of %s', (_name, headers, left) => {
+    expect(rateLimitsIn(headers, NOW)).toEqual(left);
   });
 });

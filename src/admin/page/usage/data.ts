@@ -90,7 +90,7 @@ export class UsageData {
   /** The requests of one account, or of all (`''`); providers are always all. */
   async live(account: string): Promise<LiveData> {
     const [requests, targets] = await Promise.all([
-      this.#api.list<LiveRow>('requests'),
+      this.#api.list<LiveRow>('running'),
       this.#api.list<TargetRow>('health'),
     ]);
     return {

@@ -57,6 +57,7 @@ import type {
   LedgerStore,
   Refund,
   RefundResult,
+  RequestLogStore,
   RequestRecord,
   SetFloor,
   SetFloorResult,
@@ -91,6 +92,7 @@ import { checkAllow, checkEndAllowance, checkRefund, checkSetFloor } from '../..
 import { verify } from '../../engine/witnesses.ts';
 import type { MakesAccount } from '../../contract/reply.ts';
 import { MemoryAccount } from './memory-account.ts';
+import { MemoryRequestLog } from './memory-request-log.ts';
 
 export interface MemoryStoreOptions {
   /** The store's clock, in ms, trusted as it is. @default `Date.now`, with detection of steps */
@@ -107,6 +109,7 @@ export interface MemoryStoreOptions {
  * that cost nothing) and with the journals: the newest 50,000 lines of each account are kept, older ones are compacted.
  */
 export class MemoryStore implements LedgerStore {
+  readonly requestLog: RequestLogStore = new MemoryRequestLog();
   readonly #now: () => number;
   readonly #clockSteps: ClockSteps | undefined;
   #lastReading: ClockReading | undefined;

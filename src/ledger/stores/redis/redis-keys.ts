@@ -52,6 +52,16 @@ export class RedisKeys {
     return `${this.#prefix}claims`;
   }
 
+  /** A sorted set of the logged requests of all accounts. */
+  log(): string {
+    return `${this.#prefix}log`;
+  }
+
+  /** A sorted set of the logged requests of an account; not in `ofAccount`, as no script uses it. */
+  logOf(account: string): string {
+    return `${this.#prefix}{${account}}:log`;
+  }
+
   /** A hash of the sums of deleted accounts, by ids that say nothing of them. */
   deleted(): string {
     return `${this.#prefix}deleted`;

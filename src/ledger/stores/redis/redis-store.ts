@@ -69,8 +69,9 @@ import { prune } from './redis-pruning.ts';
 import { SweepRounds, type Swept } from './redis-sweep.ts';
 import type { Durability } from './redis-durability.ts';
 import { RedisKeys, SHARDS } from './redis-keys.ts';
-import { parseRedisUrl } from './redis-url.ts';
+import { parseRedisUrl, withoutPassword } from './redis-url.ts';
 import { ScriptRunner } from './script-runner.ts';
+import { RedisRequestLog } from './redis-request-log.ts';
 import { UsageRows } from './redis-usage.ts';
 import { admit } from './lua/admit.ts';
 import { balance } from './lua/balance.ts';
@@ -143,6 +144,8 @@ export interface RedisStoreOptions {
  */
 export class RedisStore implements LedgerStore {
   readonly mayRollBack = true;
+  readonly requestLog: RedisRequestLog;
+  readonly name: string;
   readonly #connection: RedisConnection;
   readonly #runner: ScriptRunner;
   readonly #keys: RedisKeys;
@@ -161,6 +164,7 @@ export class RedisStore implements LedgerStore {
     const options: RedisStoreOptions = isOptions ? from : { client: from };
     const { client, keyPrefix, now, timeoutMs = 2000, durability } = options;
     const elapsed = options.elapsed ?? (now ? undefined : () => performance.now());
+    this.name = typeof client === 'string' ? withoutPassword(client) : 'of the given Redis client';
     if (typeof client === 'string') {
       const url = parseRedisUrl(client);
       this.#keys = new RedisKeys(keyPrefix ?? url.keyPrefix);
@@ -189,6 +193,7 @@ export class RedisStore implements LedgerStore {
     });
     this.#changes = new RedisAccountChanges(runner, this.#due, () => this.#leaseClock());
     this.#apiKeys = new RedisApiKeys(runner);
+    this.requestLog = new RedisRequestLog(runner);
   }
 
   /**

@@ -75,11 +75,13 @@ const PARTS =
 const REDIS_PORT = 6379;
 const SENTINEL_PORT = 26_379;
 
-/** A URL to show in messages: without its password and query, also if the URL is malformed. */
+/** A URL to show in messages: without its password and query, also if the URL is malformed. Its user is shown. */
 export function withoutPassword(url: string): string {
   const at = url.lastIndexOf('@');
-  const [beginning = ''] = /^[a-z+]*:?\/*/.exec(url) ?? [];
-  return (at === -1 ? url : `${beginning}***${url.slice(at)}`).replace(/\?[^]*$/, '?***');
+  const [beginning = ''] = /^(?:[a-z+]+:\/\/|redis[a-z+]*:?\/*)/.exec(url) ?? [];
+  // With nothing after its colon it may be a password; without the scheme, anything.
+  const [, user = ''] = /^[a-z+]+:\/\/([\w.-]{0,64}:)./.exec(url.slice(0, Math.max(at, 0))) ?? [];
+  return (at === -1 ? url : `${beginning}${user}***${url.slice(at)}`).replace(/\?[^]*$/, '?***');
 }
 
 function readAddress(address: string, defaultPort: number): { host: string; port: number } | undefined {

@@ -82,6 +82,7 @@ import { deletedAccounts } from './sqlite-deletion.ts';
 import { followClock } from './sqlite-clock.ts';
 import { prunePage } from './sqlite-pruning.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
+import { SqliteRequestLog } from './sqlite-request-log.ts';
 import type { Database } from './sqlite-schema.ts';
 import { text, within64Bits } from './sqlite-columns.ts';
 import { SqliteSession } from './sqlite-session.ts';
@@ -125,6 +126,8 @@ export interface SqliteStoreOptions {
  * locks the file, they wait for up to `timeoutMs`.
  */
 export class SqliteStore implements LedgerStore {
+  readonly requestLog: SqliteRequestLog;
+  readonly name: string;
   readonly #session: SqliteSession;
   readonly #now: () => number;
   readonly #clockSteps: ClockSteps | undefined;
@@ -136,6 +139,7 @@ export class SqliteStore implements LedgerStore {
     if (typeof file !== 'string' || file === '' || file === ':memory:') {
       throw new TypeError(`file must be the path of a file, got ${JSON.stringify(file)}`);
     }
+    this.name = `sqlite:${file}`;
     this.#session = new SqliteSession({
       path: resolve(file),
       open: openDatabase,
@@ -146,6 +150,7 @@ export class SqliteStore implements LedgerStore {
     this.#now = now ?? Date.now;
     this.#clockSteps = clockSteps(now, elapsed);
     this.#apiKeys = new SqliteApiKeys(this.#session, this.#now);
+    this.requestLog = new SqliteRequestLog(this.#session);
   }
 
   /** Opens the file, and executes one command of each kind in a transaction that is rolled back. */

@@ -1,0 +1,237 @@
+import * as v from 'valibot';
+
+import type { ProviderStatus } from '../observability/provider-status.ts';
+import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
+import { providerNotFound } from './errors.ts';
+import { inJson } from './in-json.ts';
+import type { AdministeredRouter } from './options.ts';
+import { at, component, described, integer, object, type Schema, textOf, whole } from './schema.ts';
+
+/** Providers as this process sees them: each process reports its own, and ejects for itself. */
+
+/** A list that is only read. */
+function rows<Row>(row: Schema<Row>): Schema<readonly Row[]> {
+  return v.array(row);
+}
+
+const states = ['healthy', 'degraded', 'ejected'] as const;
+
+const ejection = component(
+  'Ejection',
+  'An operator has ejected a provider or a target.',
+  v.object({
+    at,
+    by: v.optional(described('the name that authorize returned', v.string())),
+    reason: v.optional(v.string()),
+    until: v.optional(described('when it ends by itself', at)),
+  }),
+);
+
+const statsEntries = {
+  requests: described('requests that were over; not those whose client left first', whole),
+  errors: described('of those, the ones that the provider failed', whole),
+  error_rate: v.optional(v.number()),
+  first_byte_p50_ms: v.optional(described('rounded up to a step of a fifth', whole)),
+  first_byte_p95_ms: v.optional(whole),
+  tokens_per_second: v.optional(described('of streams, from their first byte to their end', v.number())),
+};
+
+const stats = component('AttemptStats', 'Sums over requests to a provider.', v.object(statsEntries));
+
+const stateEntries = {
+  since: v.optional(described('since when it has the state', at)),
+  retry_at: v.optional(described('when it is tried again; missing until an operator readmits it', at)),
+  retry_in_ms: v.optional(whole),
+  ejection: v.optional(ejection),
+  running: described('requests that are running there now', whole),
+  recent: described('the last five minutes', stats),
+};
+
+const target = component(
+  'ProviderTarget',
+  'A model of a provider.',
+  v.object({
+    model: v.string(),
+    state: v.picklist(states),
+    ...stateEntries,
+    some_accounts_only: v.optional(
+      described('ejected after failures of few accounts: others choose it as usual', v.literal(true)),
+    ),
+    failures_in_a_row: whole,
+    probing: v.optional(v.literal(true)),
+  }),
+);
+
+const fault = component(
+  'ProviderFault',
+  'An error of a provider. The message is the provider’s own, with secrets masked; it may quote a prompt.',
+  v.object({
+    at,
+    model: v.string(),
+    request_id: v.string(),
+    status: v.optional(described('of the provider’s answer', whole)),
+    code: described('the router’s code', v.string()),
+    provider_code: v.optional(v.string()),
+    message: v.string(),
+  }),
+);
+
+const key = component(
+  'ProviderKey',
+  'An API key of a provider: its last four characters, and what is left of its rate limits by its last answers.',
+  v.object({
+    name: v.string(),
+    masked: v.optional(v.string()),
+    state: v.picklist(['available', 'rate_limited', 'refused']),
+    until: v.optional(
+      described('when it is used again; missing for the only key, which is used all the same', at),
+    ),
+    limits: rows(
+      v.object({
+        model: v.string(),
+        name: v.string(),
+        limit: v.optional(v.number()),
+        remaining: v.number(),
+        reset_at: v.optional(at),
+        at,
+      }),
+    ),
+  }),
+);
+
+const provider = component(
+  'ProviderStatus',
+  'A provider, as this process has seen it since its start.',
+  v.object({
+    name: v.string(),
+    state: v.picklist([...states, 'unused']),
+    ...stateEntries,
+    history: described(
+      'the last 60 minutes, oldest first, without those that had no request',
+      rows(v.object({ at, ...statsEntries })),
+    ),
+    errors: described('the last 20, newest first', rows(fault)),
+    keys: rows(key),
+    targets: described('those that were used, or ejected by an operator', rows(target)),
+    unused_targets: whole,
+  }),
+);
+
+const providers = component(
+  'Providers',
+  'The providers, as this process has seen them since its start.',
+  v.object({ object: v.literal('list'), data: v.array(provider) }),
+);
+
+const params = object({ name: textOf(1, 256) });
+const targetName = described('a model of the provider; default: the whole provider', textOf(1, 256));
+const MAX_FOR_MS = 366 * 86_400_000;
+
+export const providerEndpoints: readonly Endpoint[] = [
+  endpoint({
+    operation: 'listProviders',
+    method: 'GET',
+    path: '/providers',
+    summary: 'List providers with their state, history, errors and keys',
+    params: nothing,
+    query: nothing,
+    body: nothing,
+    answer: providers,
+    run: async (_input, router) => ({
+      answer: list(router.providers.list().map((status) => answerOf(status))),
+    }),
+  }),
+  endpoint({
+    operation: 'ejectProvider',
+    method: 'POST',
+    path: '/providers/{name}/eject',
+    summary: 'Eject a provider, or one of its targets, in this process',
+    params,
+    query: nothing,
+    body: component(
+      'EjectProvider',
+      'What is ejected, why, and for how long.',
+      object({
+        target: v.optional(targetName),
+        reason: v.optional(textOf(1, 200)),
+        for_ms: v.optional(integer(1, MAX_FOR_MS)),
+      }),
+    ),
+    bodyIsOptional: true,
+    answer: provider,
+    errorStatuses: [404],
+    change: {
+      action: 'providers.eject',
+      repeat: 'Ejects again: reason and time are those of the last request.',
+    },
+    async run({ params: { name }, body, operator: by }, router) {
+      const before = find(router, name);
+      const { target, reason, for_ms: forMs } = body;
+      const after = router.providers.eject(name, {
+        by,
+        ...(target !== undefined && { target }),
+        ...(reason !== undefined && { reason }),
+        ...(forMs !== undefined && { forMs }),
+      });
+      return changed(before, after, target);
+    },
+  }),
+  endpoint({
+    operation: 'readmitProvider',
+    method: 'POST',
+    path: '/providers/{name}/readmit',
+    summary: 'Readmit a provider with all its targets, or one target, in this process',
+    params,
+    query: nothing,
+    body: component('ReadmitProvider', 'What is readmitted.', object({ target: v.optional(targetName) })),
+    bodyIsOptional: true,
+    answer: provider,
+    errorStatuses: [404],
+    change: { action: 'providers.readmit', repeat: 'Changes nothing.' },
+    async run({ params: { name }, body: { target } }, router) {
+      const before = find(router, name);
+      const after = router.providers.readmit(name, target === undefined ? {} : { target });
+      return changed(before, after, target);
+    },
+  }),
+];
+
+function answerOf(status: ProviderStatus): v.InferOutput<typeof provider> {
+  return inJson(status);
+}
+
+/** @throws {NotFoundError} */
+function find(router: AdministeredRouter, name: string): ProviderStatus {
+  const all = router.providers.list();
+  const found = all.find((status) => status.name === name);
+  if (!found)
+    throw providerNotFound(
+      name,
+      all.map((status) => status.name),
+    );
+  return found;
+}
+
+function changed(
+  before: ProviderStatus,
+  after: ProviderStatus,
+  model: string | undefined,
+): { answer: v.InferOutput<typeof provider>; target: string; before: unknown; after: unknown } {
+  return {
+    answer: answerOf(after),
+    target: model === undefined ? after.name : `${after.name}/${model}`,
+    before: stateFor(before, model),
+    after: stateFor(after, model),
+  };
+}
+
+/** For the audit. */
+function stateFor(
+  { name, state, ejection: whole, targets }: ProviderStatus,
+  model: string | undefined,
+): object {
+  const target = targets.find((each) => each.model === model);
+  if (model === undefined) return { name, state, ...(whole && { ejection: inJson(whole) }) };
+  const { state: ofTarget, ejection: byHand } = target ?? {};
+  return { name, model, ...(ofTarget && { state: ofTarget }), ...(byHand && { ejection: inJson(byHand) }) };
+}

@@ -1,0 +1,110 @@
+import {
+  type RequestLogPage,
+  type RequestLogRow,
+  type RequestLogStore,
+  TRIM_STEP,
+} from '../../contract/request-log.ts';
+import { ReplyReader } from './lua/define-script.ts';
+import type { ScriptRunner } from './script-runner.ts';
+
+/**
+ * A request log in sorted sets, in the order of their members: one for all accounts, with `ID ACCOUNT`, and one for each
+ * account, with `ID JSON`, in the account's slot.
+ */
+export class RedisRequestLog implements RequestLogStore {
+  readonly #runner: ScriptRunner;
+
+  constructor(runner: ScriptRunner) {
+    this.#runner = runner;
+  }
+
+  /** The list of all first: what is written in part is found, trimmed and forgotten. */
+  async append(rows: readonly RequestLogRow[]): Promise<void> {
+    if (rows.length === 0) return;
+    const { send } = this.#runner;
+    const listed = rows.flatMap(({ id, account }) => ['0', `${id} ${account}`]);
+    await Promise.all([
+      send('zadd', this.#all, ...listed),
+      ...rows
+        .filter(({ replaces }) => replaces === true)
+        .map(({ id, account }) => send('zremrangebylex', this.#of(account), `[${id} `, `(${id}!`)),
+      ...[...byAccount(rows)].map(([account, own]) =>
+        send('zadd', this.#of(account), ...own.flatMap(({ id, json }) => ['0', `${id} ${json}`])),
+      ),
+    ]);
+  }
+
+  async find(id: string): Promise<RequestLogRow | undefined> {
+    const [listed] = await this.#range(this.#all, id, `${id}!`);
+    const [row] = listed === undefined ? [] : await this.#rowsOf(listed.slice(20), id, `${id}!`);
+    return row;
+  }
+
+  async page({ account, from, before, limit }: RequestLogPage): Promise<readonly RequestLogRow[]> {
+    if (account !== undefined) return this.#rowsOf(account, from, before, limit);
+    const listed = await this.#range(this.#all, from, before, limit);
+    const [newest, oldest] = [listed[0]?.slice(0, 19), listed.at(-1)?.slice(0, 19)];
+    if (newest === undefined || oldest === undefined) return [];
+    const accounts = new Set(listed.map((member) => member.slice(20)));
+    const found = await Promise.all([...accounts].map((name) => this.#rowsOf(name, oldest, `${newest}!`)));
+    return found.flat().sort((one, other) => (one.id < other.id ? 1 : -1));
+  }
+
+  async trim(before: string, max: number): Promise<number> {
+    const { send } = this.#runner;
+    const surplus = Number(await send('zcard', this.#all)) - max;
+    const old = new ReplyReader(
+      surplus > 0
+        ? await send('zrange', this.#all, '0', String(Math.min(surplus, TRIM_STEP) - 1))
+        : await send('zrangebylex', this.#all, '-', `(${before}`, 'LIMIT', '0', String(TRIM_STEP)),
+    ).texts();
+    const newest = old.at(-1)?.slice(0, 19);
+    if (newest === undefined) return 0;
+    // Rows first: a list that is trimmed too early would leave them.
+    const accounts = new Set(old.map((member) => member.slice(20)));
+    await Promise.all(
+      [...accounts].map((account) => send('zremrangebylex', this.#of(account), '-', `(${newest}!`)),
+    );
+    await send('zrem', this.#all, ...old);
+    return old.length;
+  }
+
+  async forget(account: string): Promise<void> {
+    const { send } = this.#runner;
+    for (;;) {
+      const rows = await this.#rowsOf(account, '0', '~', TRIM_STEP);
+      if (rows.length === 0) return;
+      await send('zrem', this.#all, ...rows.map(({ id }) => `${id} ${account}`));
+      await send('zrem', this.#of(account), ...rows.map(({ id, json }) => `${id} ${json}`));
+    }
+  }
+
+  async #rowsOf(account: string, from: string, before: string, limit = -1): Promise<RequestLogRow[]> {
+    const members = await this.#range(this.#of(account), from, before, limit);
+    return members.map((member) => ({ id: member.slice(0, 19), account, json: member.slice(20) }));
+  }
+
+  /** Members from one id up to another, the newest first. */
+  async #range(key: string, from: string, before: string, limit = -1): Promise<string[]> {
+    const bounds = [`(${before}`, `[${from}`, 'LIMIT', '0', String(limit)];
+    return new ReplyReader(await this.#runner.send('zrevrangebylex', key, ...bounds)).texts();
+  }
+
+  get #all(): string {
+    return this.#runner.keys.log();
+  }
+
+  #of(account: string): string {
+    return this.#runner.keys.logOf(account);
+  }
+}
+
+function byAccount(rows: readonly RequestLogRow[]): Map<string, RequestLogRow[]> {
+  const groups = new Map<string, RequestLogRow[]>();
+  for (const row of rows) {
+    const group = groups.get(row.account);
+    if (group) group.push(row);
+    else groups.set(row.account, [row]);
+  }
+  return groups;
+}

@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+
+import { minutesOf, startOf, sumsOf, TargetHistory } from '../../../src/upstream/target-history.ts';
+
+const MINUTE = 60_000;
+/** The beginning of a minute. */
+const START = Date.parse('2026-11-23T10:00:00Z');
+
+function historyOf(...attempts: readonly (readonly [at: number, failed: boolean, firstByteMs: number])[]) {
+  const history = new TargetHistory();
+  for (const [at, failed, firstByteMs] of attempts) history.add(at, failed, firstByteMs, 0, 0);
+  return history;
+}
+
+describe('the history of a target', () => {
+  it('has an error rate of the minutes that end now', () => {
+    const history = historyOf(
+      [START, true, -1],
+      [START + MINUTE, false, 100],
+      [START + 2 * MINUTE, true, -1],
+      [START + 2 * MINUTE, false, 100],
+      [START + 2 * MINUTE, false, 100],
+    );
+    const now = START + 2 * MINUTE + 30_000;
+    expect(sumsOf([history], now, 1).stats()).toMatchObject({ requests: 3, errors: 1, errorRate: 0.3333 });
+    expect(sumsOf([history], now, 2).stats()).toMatchObject({ requests: 4, errors: 1, errorRate: 0.25 });
+    expect(sumsOf([history], now, 5).stats()).toMatchObject({ requests: 5, errors: 2, errorRate: 0.4 });
+    expect(sumsOf([history], now + 5 * MINUTE, 5).stats()).toEqual({ requests: 0, errors: 0 });
+  });
+
+  it('forgets what is an hour old, and begins a minute anew', () => {
+    const history = historyOf([START, true, 100], [START + 59 * MINUTE, false, 100]);
+    const atOf = (now: number): string[] =>
+      minutesOf([history], now).map((sums) => startOf(sums).toISOString());
+    expect(atOf(START + 59 * MINUTE)).toEqual(['2026-11-23T10:00:00.000Z', '2026-11-23T10:59:00.000Z']);
+    expect(atOf(START + 60 * MINUTE)).toEqual(['2026-11-23T10:59:00.000Z']);
+    history.add(START + 60 * MINUTE, false, 200, 0, 0);
+    expect(minutesOf([history], START + 60 * MINUTE).map((sums) => sums.stats())).toMatchObject([
+      { requests: 1, errors: 0, firstByteP50Ms: 113 },
+      { requests: 1, errors: 0, firstByteP50Ms: 226 },
+    ]);
+  });
+
+  it.each([
+    [0, 5],
+    [5, 5],
+    [5.1, 6],
+    [100, 113],
+    [1000, 1076],
+    [3_600_000, 275_545],
+  ])('counts a first byte after %d ms as at most %d', (ms, shown) => {
+    expect(sumsOf([historyOf([START, false, ms])], START, 1).stats().firstByteP95Ms).toBe(shown);
+  });
+
+  it('has percentiles that one slow answer of a hundred does not move', () => {
+    const attempts = Array.from({ length: 100 }, (_, n) => [START, false, n === 0 ? 60_000 : 300] as const);
+    const stats = sumsOf([historyOf(...attempts)], START, 1).stats();
+    expect([stats.firstByteP50Ms, stats.firstByteP95Ms]).toEqual([320, 320]);
+    const slow = Array.from({ length: 10 }, () => [START, false, 60_000] as const);
+    const slower = sumsOf([historyOf(...attempts, ...slow)], START, 1).stats();
+    expect([slower.firstByteP50Ms, slower.firstByteP95Ms]).toEqual([320, 68_886]);
+  });
+
+  it('has tokens a second of all streams together, and of several targets', () => {
+    const [one, other] = [new TargetHistory(), new TargetHistory()];
+    one.add(START, false, 100, 100, 1000);
+    other.add(START, false, 100, 300, 1000);
+    other.add(START, false, 100, 0, 0);
+    expect(sumsOf([one, other], START, 1).stats()).toMatchObject({ requests: 3, tokensPerSecond: 200 });
+  });
+});
