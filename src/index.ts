@@ -176,7 +176,12 @@ export type {
   TransportOption,
   StoreURL,
 } from './options/router-options.ts';
-export type { ThresholdOptions, TopUp, TopUpOptions } from './options/threshold-options.ts';
+export type {
+  ThresholdOptions,
+  ThresholdsOfAccount,
+  TopUp,
+  TopUpOptions,
+} from './options/threshold-options.ts';
 export type { SessionOptions } from './options/session-options.ts';
 export type { ServerConfig, ServerOptions } from './options/server-options.ts';
 export {

@@ -96,7 +96,7 @@ export function createServices(
   const thresholds = resolveThresholds(options.thresholds);
   const topUps = thresholds.topUp && new TopUps({ store, topUp: thresholds.topUp, onError });
   const billing = new BillingService({
-    thresholds: new ThresholdWatch({ thresholds, topUps, tell: emit }),
+    thresholds: new ThresholdWatch({ thresholds, topUps, tell: emit, onError }),
     store,
     clock,
     calibrations,
