@@ -1,12 +1,23 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
+import { StoreUnavailableError } from '../../../src/index.ts';
 import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerJson, completionBody } from '../../helpers/provider.ts';
 import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
 
 if (!CHROMIUM) console.log('Skipped for want of a Chromium in /usr/bin: the console.');
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+interface Violation {
+  readonly id: string;
+  readonly nodes: readonly { readonly html: string }[];
+}
 
 const HOSTILE = '<img src=x onerror="document.title=1">';
 
@@ -170,19 +181,69 @@ describe.skipIf(!CHROMIUM)('the console in a browser', () => {
     expect(await gateway.router.accounts.get('acct')).toBeUndefined();
   });
 
+  const VIEWS = ['#days=7', '#/accounts', '#/accounts/acct', '#/requests', '#/requests/ID', '#/providers'];
+
   it.each([360, 1280, 2560])('fits in %d px, in each view', async (width) => {
     const id = await ask();
     await page.setViewportSize({ width, height: 800 });
-    for (const hash of ['#/accounts', '#/accounts/acct', '#/requests', `#/requests/${id}`, '#/providers']) {
-      await open(hash);
+    for (const view of VIEWS) {
+      await open(view.replace('ID', id));
       await page.locator('.card').first().waitFor();
       const over = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
-      expect([hash, over]).toEqual([hash, 0]);
-      if (process.env['PICTURES'])
-        await page.screenshot({
-          path: `${process.env['PICTURES']}/${width}${hash.replaceAll(/\W+/g, '-')}.png`,
-          fullPage: true,
-        });
+      expect([view, over]).toEqual([view, 0]);
     }
+  });
+
+  it.each(['light', 'dark'] as const)('has nothing that axe finds, in %s', async (colorScheme) => {
+    gateway.provider.script = answerJson('{"error":{"message":"full","code":"overloaded"}}', 503);
+    const id = await ask();
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    const found: object[] = [];
+    const check = async (where: string): Promise<void> => {
+      await page.evaluate(AXE);
+      const violations = await page.evaluate<readonly Violation[]>(
+        'axe.run().then(({ violations }) => violations)',
+      );
+      for (const { id, nodes } of violations) found.push({ where, id, html: nodes.map(({ html }) => html) });
+    };
+    for (const view of VIEWS) {
+      await open(view.replace('ID', id));
+      await page.locator('.card').first().waitFor();
+      await check(view);
+    }
+    await open('#/accounts/acct');
+    await page.locator('#action-policy').click();
+    await check('the form of the policy');
+    expect(found).toEqual([]);
+  });
+
+  it('is used with a keyboard alone', async () => {
+    await open('#/accounts/acct');
+    await page.locator('#action-grant').focus();
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('1.00');
+    await page.keyboard.press('Escape');
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    expect(await page.evaluate<string>('document.activeElement.id')).toBe('action-grant');
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('1.00');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: '$6.00' }).waitFor();
+  });
+
+  it('keeps what it showed while the store is unavailable, and says so', async () => {
+    await open('#/accounts/acct');
+    await page.getByRole('heading', { name: '$5.00' }).waitFor();
+    gateway.store.balance = async () => {
+      throw new StoreUnavailableError('no');
+    };
+    await page.locator('#action-grant').click();
+    await page.getByLabel('Amount in USD').fill('1.00');
+    await page.getByRole('dialog').getByRole('button', { name: 'Grant' }).click();
+    await page
+      .locator('#notice')
+      .getByText(/unavailable.*Showing data as of .* Retrying/)
+      .waitFor();
+    expect(await page.getByRole('heading', { name: '$5.00' }).count()).toBe(1);
   });
 });
