@@ -48,6 +48,7 @@ export const SIDEBAR: readonly { readonly text: string; readonly pages: Readonly
         scaling: 'Scaling',
         'reverse-proxies': 'Reverse proxies',
         redis: 'Redis',
+        console: 'Console',
         operating: 'Operating',
         observability: 'Observability',
         webhooks: 'Webhooks',
