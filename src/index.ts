@@ -186,6 +186,6 @@ export {
   type ReloadOptions,
 } from './router/router.ts';
 export type { LoggedAttempt, LoggedRequest } from './request-log/logged-request.ts';
-export type { RequestLog } from './request-log/request-log.ts';
+export type { RequestLog, RequestLogCounts } from './request-log/request-log.ts';
 export type { FoundRequests, RequestSearch, StatusClass } from './request-log/search.ts';
 export type { RunningRequest } from './observability/active-request.ts';

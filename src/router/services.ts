@@ -14,8 +14,7 @@ import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { Maintenance } from '../ledger/operations/maintenance.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
 import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
-import { MemoryRequestLog } from '../ledger/stores/memory/memory-request-log.ts';
-import { nameOfStore, openStore } from '../ledger/stores/open-store.ts';
+import { nameOfStore, openStore, requestLogOf } from '../ledger/stores/open-store.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { EventTemplates } from '../metering/event-template.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
@@ -69,7 +68,7 @@ export function createServices(
   const plainStore = openStore(options.store);
   const clock = clockOf(plainStore);
   const requestLog = new RequestLogWriter({
-    store: plainStore.requestLog ?? new MemoryRequestLog(),
+    store: requestLogOf(plainStore),
     days: settings.requestLogDays,
     max: settings.requestLogMax,
     now: () => clock.now(),

@@ -1,4 +1,6 @@
 import type { LedgerStore } from '../contract/ledger-store.ts';
+import type { RequestLogStore } from '../contract/request-log.ts';
+import { MemoryRequestLog } from './memory/memory-request-log.ts';
 import { MemoryStore } from './memory/memory-store.ts';
 import { RedisStore, type RedisStoreOptions } from './redis/redis-store.ts';
 import { withoutPassword } from './redis/redis-url.ts';
@@ -27,6 +29,11 @@ export function openStore(
   if (typeof store === 'object' && store !== null && typeof store.admit === 'function') return store;
   const got = JSON.stringify(typeof store === 'string' ? withoutPassword(store) : typeof store);
   throw new TypeError(`store must be 'memory:', 'sqlite:FILE', a redis:// URL or a store object, got ${got}`);
+}
+
+/** The store's log of requests; a log in memory for a store that has none. */
+export function requestLogOf({ requestLog }: LedgerStore): RequestLogStore {
+  return requestLog ?? new MemoryRequestLog();
 }
 
 /** A store in messages: its URL, without a password. */

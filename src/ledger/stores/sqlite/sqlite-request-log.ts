@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises';
+
 import {
   type RequestLogPage,
   type RequestLogRow,
@@ -48,7 +50,9 @@ export class SqliteRequestLog implements RequestLogStore {
   }
 
   async forget(account: string): Promise<void> {
-    await this.#write((sql) => sql(FORGET).run(account));
+    while ((await this.#write((sql) => sql(FORGET).all(account, TRIM_STEP).length)) === TRIM_STEP) {
+      await setImmediate();
+    }
   }
 
   async #read<T>(work: (sql: Sql) => T): Promise<T> {
@@ -89,4 +93,5 @@ const NEWEST_SURPLUS = 'SELECT id FROM request_log ORDER BY id DESC LIMIT 1 OFFS
 const TRIM = `DELETE FROM request_log
   WHERE id IN (SELECT id FROM request_log WHERE id < ? ORDER BY id LIMIT ?) RETURNING id`;
 const TRIM_INCLUDING = TRIM.replace('id < ?', 'id <= ?');
-const FORGET = 'DELETE FROM request_log WHERE account = ?';
+const FORGET = `DELETE FROM request_log
+  WHERE id IN (SELECT id FROM request_log WHERE account = ? ORDER BY id LIMIT ?) RETURNING id`;
