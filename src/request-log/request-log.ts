@@ -264,7 +264,7 @@ export class RequestLogWriter implements RequestLog {
     const lost = this.#lost - this.#lostReported;
     this.#lostReported = this.#lost;
     if (lost === 0) return;
-    this.#options.onError(new Error(`The log of requests lost ${lost} rows: its store was away`));
+    this.#options.onError(new Error(`The log of requests lost ${lost} rows: its store was unavailable`));
   }
 
   #report(message: string, cause: unknown): void {

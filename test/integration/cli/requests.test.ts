@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+import { answerJson, completionBody } from '../../helpers/provider.ts';
+import { QUESTION } from '../../helpers/gateway.ts';
+import { startTwoTargets } from '../faults/two-targets.ts';
+import { run } from './run-in-process.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'ccr-requests-'));
+const STORE = ['--store', 'sqlite:./credits.db'];
+const ids: string[] = [];
+
+beforeAll(async () => {
+  const store = `sqlite:${join(folder, 'credits.db')}`;
+  const { gateway, primary, fallback, close } = await startTwoTargets({ store, retries: { perTarget: 0 } });
+  primary.answer(answerJson(JSON.stringify({ error: { message: 'no', code: 'overloaded' } }), 503));
+  fallback.answer(answerJson(completionBody()));
+  for (const body of [QUESTION, { ...QUESTION, model: 'no/such' }]) {
+    const response = await gateway.post(body);
+    await response.text();
+    ids.push(response.headers.get('x-request-id') ?? '');
+  }
+  await close();
+});
+
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+it('lists requests as a table, the newest first', async () => {
+  const { code, stdout } = await run(['requests', 'list', ...STORE], { folder });
+  expect(code).toBe(0);
+  const [heads, newest, oldest] = stdout.split('\n').map((line) => line.replaceAll(/ +/g, ' '));
+  expect(heads).toContain('TIME REQUEST ACCOUNT MODEL PROVIDER STATUS CODE FIRST BYTE TOTAL CHARGED');
+  expect(newest).toContain(`${ids[1]} acct – – 404 model_not_found –`);
+  expect(oldest).toContain(`${ids[0]} acct acme/fast fallback 200`);
+});
+
+it('filters, and pages by a cursor', async () => {
+  const list = (...args: string[]) => run(['requests', 'list', ...STORE, ...args], { folder });
+  expect((await list('--status', '4xx')).stdout).not.toContain(ids[0]);
+  expect((await list('--code', 'overloaded')).stdout).not.toContain(ids[1]);
+  const first = await list('--limit', '1');
+  expect(first.stdout).toContain(ids[1]);
+  expect(first.stderr).toContain(`there may be more: --cursor ${ids[1]}`);
+  expect((await list('--cursor', ids[1] ?? '')).stdout).toContain(ids[0]);
+  expect((await list('--model', 'other')).stdout).toBe('no requests\n');
+  expect(await list('--status', '99')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--status must be a status such as 429, or 2xx, 4xx, 5xx, got "99"'),
+  });
+  expect((await list('--json', '--csv')).code).toBe(2);
+});
+
+it('lists requests as JSON and CSV', async () => {
+  const json = await run(['requests', 'list', '--json', '--status', '200', ...STORE], { folder });
+  expect(JSON.parse(json.stdout)).toMatchObject({ id: ids[0], status: 200, state: 'settled' });
+  const [heads, row] = (
+    await run(['requests', 'list', '--csv', '--status', '404', ...STORE], { folder })
+  ).stdout.split('\n');
+  expect(heads).toBe(
+    'id,createdAt,account,key,model,provider,upstreamModel,status,code,streamed,firstByteMs,durationMs,state,charged,cost,promptTokens,completionTokens',
+  );
+  expect(row).toMatch(new RegExp(`^${ids[1]},.*,404,model_not_found,false,,[\\d.]+,refused,0.00,,,$`));
+});
+
+it('shows a request with its attempts', async () => {
+  const { code, stdout } = await run(['requests', 'show', ids[0] ?? '', ...STORE], { folder });
+  expect(code).toBe(0);
+  const lines = stdout.split('\n').map((line) => line.replaceAll(/ +/g, ' ').trim());
+  expect(lines).toContain(`request ${ids[0]}`);
+  expect(lines).toContain('status 200');
+  expect(lines.some((line) => /^1 \d+ ms \d+ ms primary .*503.*overloaded/.test(line))).toBe(true);
+  expect(lines.some((line) => /^2 \d+ ms \d+ ms fallback .*200/.test(line))).toBe(true);
+});
+
+it('says that a request is not in the log', async () => {
+  const shown = await run(['requests', 'show', '0000000000000000000', '--json', ...STORE], { folder });
+  expect(shown.code).toBe(1);
+  expect(JSON.parse(shown.stdout)).toEqual({ request: '0000000000000000000', error: 'no_request' });
+});
+
+it('forgets the requests of an account that is deleted', async () => {
+  expect((await run(['delete', 'acct', ...STORE], { folder })).code).toBe(0);
+  expect((await run(['requests', 'list', ...STORE], { folder })).stdout).toBe('no requests\n');
+});
