@@ -74,13 +74,29 @@ const MAX_ATTEMPTS = 16;
 /** Longer texts of providers and clients are cut. */
 const MAX_TEXT = 256;
 
-/** @param settled - undefined while its charge isn't posted, and for a request without a hold */
-export function loggedRequest(ended: ResponseEnded, settled: Settled | undefined): LoggedRequest {
+/** As it is given to JSON, which leaves out what is undefined: each copy costs as much as the rest. */
+type Written<Members> = { readonly [Name in keyof Members]: Members[Name] | undefined };
+
+/**
+ * The row of a request; `readRow` is the other way.
+ *
+ * @param settled - undefined while its charge isn't posted, and for a request without a hold
+ * @param replaces - a row without the charge was written before
+ */
+export function rowOf(ended: ResponseEnded, settled: Settled | undefined, replaces: boolean): RequestLogRow {
+  const { requestId: id, account = '' } = ended;
+  return { id, account, json: JSON.stringify(written(ended, settled)), ...(replaces && { replaces }) };
+}
+
+function written(
+  ended: ResponseEnded,
+  settled: Settled | undefined,
+): Omit<Written<LoggedRequest>, 'attempts'> & { readonly attempts: readonly Written<LoggedAttempt>[] } {
   const { requestId, startedAt, account = '', key = '', endpoint, status, errorCode, model } = ended;
   const { stream, firstByteMs, durationMs, ending, finishReason, clientRequestId, admitted } = ended;
   const provider = settled?.provider ?? ended.provider;
   const upstreamModel = settled?.upstreamModel ?? ended.upstreamModel;
-  return withoutUndefined({
+  return {
     id: requestId,
     createdAt: new Date(startedAt),
     account,
@@ -92,7 +108,7 @@ export function loggedRequest(ended: ResponseEnded, settled: Settled | undefined
     provider,
     upstreamModel,
     streamed: stream,
-    attempts: ended.attempts.slice(0, MAX_ATTEMPTS).map((attempt) => loggedAttempt(attempt, startedAt)),
+    attempts: ended.attempts.slice(0, MAX_ATTEMPTS).map((attempt) => writtenAttempt(attempt, startedAt)),
     firstByteMs,
     durationMs,
     ending: ending ?? settled?.ending,
@@ -105,12 +121,12 @@ export function loggedRequest(ended: ResponseEnded, settled: Settled | undefined
     usage: settled?.usage && { ...settled.usage, source: settled.usageSource },
     dimensions: settled?.dimensions,
     clientRequestId,
-  });
+  };
 }
 
-function loggedAttempt(attempt: AttemptEnded, arrivedAt: number): LoggedAttempt {
+function writtenAttempt(attempt: AttemptEnded, arrivedAt: number): Written<LoggedAttempt> {
   const { provider, model, startedAt, durationMs, status, errorCode, upstreamErrorCode } = attempt;
-  return withoutUndefined({
+  return {
     provider,
     model,
     afterMs: Math.max(0, startedAt - arrivedAt),
@@ -119,13 +135,7 @@ function loggedAttempt(attempt: AttemptEnded, arrivedAt: number): LoggedAttempt 
     code: errorCode,
     upstreamCode: upstreamErrorCode?.slice(0, MAX_TEXT),
     upstreamRequestId: attempt.upstreamRequestId,
-  });
-}
-
-/** As a row of a store; the other way is `readRow`. */
-export function rowOf(request: LoggedRequest, replaces: boolean): RequestLogRow {
-  const { id, account } = request;
-  return { id, account, json: JSON.stringify(request), ...(replaces && { replaces }) };
+  };
 }
 
 /** Undefined for a row that isn't one of this release's. */
@@ -137,12 +147,4 @@ export function readRow({ json }: RequestLogRow): LoggedRequest | undefined {
   } catch {
     return undefined;
   }
-}
-
-type Optional<Members> = { readonly [Name in keyof Members]: Members[Name] | undefined };
-
-function withoutUndefined<Members extends object>(members: Optional<Members>): Members {
-  const present = Object.entries(members).filter(([, member]) => member !== undefined);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only optional members may be undefined
-  return Object.fromEntries(present) as Members;
 }

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 
 import { type RequestLogStore, TRIM_STEP } from '../ledger/contract/request-log.ts';
 import type { Hooks, ResponseEnded, Settled } from '../observability/hooks.ts';
-import { loggedRequest, type LoggedRequest, rowOf } from './logged-request.ts';
+import { type LoggedRequest, rowOf } from './logged-request.ts';
 import { RefusalQuota } from './refusal-quota.ts';
 import { type FoundRequests, findLogged, idAt, NEWEST, type RequestSearch, searchLog } from './search.ts';
 
@@ -241,9 +241,7 @@ export class RequestLogWriter implements RequestLog {
     try {
       while (this.#waiting.length > 0) {
         const batch = this.#waiting.slice(0, BATCH);
-        const rows = batch.map(({ ended, settled, replaces }) =>
-          rowOf(loggedRequest(ended, settled), replaces),
-        );
+        const rows = batch.map(({ ended, settled, replaces }) => rowOf(ended, settled, replaces));
         await this.#options.store.append(rows);
         const written = new Set(batch);
         this.#waiting = this.#waiting.filter((row) => !written.has(row));
