@@ -48,6 +48,7 @@ export const SIDEBAR: readonly { readonly text: string; readonly pages: Readonly
         'reverse-proxies': 'Reverse proxies',
         redis: 'Redis',
         operating: 'Operating',
+        requests: 'Request log',
         observability: 'Observability',
         webhooks: 'Webhooks',
         security: 'Security',
