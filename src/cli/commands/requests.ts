@@ -4,6 +4,7 @@ import { csvLine } from '../../ledger/operations/csv.ts';
 import type { LoggedAttempt, LoggedRequest } from '../../request-log/logged-request.ts';
 import { findLogged, type RequestSearch, searchLog, STATUS_CLASSES } from '../../request-log/search.ts';
 import { date, NotFoundError, type StoreCommand, usd, UsageError, wholeNumber } from './command.ts';
+import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
 import { table } from '../terminal/table.ts';
 
 const HEADS = [
@@ -162,14 +163,14 @@ function story(request: LoggedRequest): string[] {
     ['ended', [request.ending, request.finishReason].filter(Boolean).join(', ') || undefined],
     ['time', `${firstByteMs === undefined ? '' : `first byte ${ms(firstByteMs)}, `}in all ${ms(durationMs)}`],
     ['tokens', tokensOf(request)],
-    ['state', `${request.state === 'settled' ? usd(request.charged) : request.state}${costOf(request)}`],
+    ['charge', `${request.state === 'settled' ? usd(request.charged) : request.state}${costOf(request)}`],
     ["client's ID", request.clientRequestId],
     ...Object.entries(request.dimensions ?? {}),
   ];
   const known = facts.filter(([, fact]) => fact !== undefined);
   const width = Math.max(...known.map(([name]) => name.length));
   return [
-    ...known.map(([name, fact]) => `${name.padEnd(width)}  ${fact}`),
+    ...known.map(([name, fact]) => `${name.padEnd(width)}  ${escapeControlCharacters(fact ?? '')}`),
     ...(attempts.length === 0 ? [] : ['', ...table(ATTEMPT_HEADS, attempts.map(attemptCells))]),
   ];
 }

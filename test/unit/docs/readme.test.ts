@@ -112,7 +112,7 @@ describe('the docs', () => {
     );
     const shown = [
       ...commandLine.matchAll(
-        /^\$ npx chat-completions-router ((?:credits|keys|sessions) \w+|accounts (?:get|update)|\w+)/gm,
+        /^\$ npx chat-completions-router ((?:credits|keys|requests|sessions) \w+|accounts (?:get|update)|\w+)/gm,
       ),
     ].map(([, name]) => name);
     expect(new Set(shown)).toEqual(new Set(names));
