@@ -23,11 +23,11 @@ export interface RequestLog {
 /** Numbers of requests, since the process started. */
 export interface RequestLogCounts {
   readonly written: number;
-  /** Not written yet: a second's, those whose charge isn't posted, or those that a store that is away didn't take. */
+  /** Not written yet: a second's, those whose charge isn't posted, or those that an unavailable store didn't take. */
   readonly waiting: number;
   /** Refusals that were not logged: beyond 100 a minute of an account. */
   readonly refusalsLeftOut: number;
-  /** Lost because the store was away for too long. */
+  /** Lost because the store was unavailable for too long. */
   readonly lost: number;
 }
 
@@ -43,7 +43,7 @@ export interface RequestLogOptions {
 
 const DAY_MS = 86_400_000;
 const FLUSH_MS = 1000;
-/** So many rows are written at once: making their JSON takes less than a ms. */
+/** Rows of one write: making their JSON takes less than a ms. */
 const BATCH = 100;
 /** Rows that wait while the store can't be written; beyond them the oldest are lost. */
 const MAX_WAITING = 10_000;
@@ -71,7 +71,7 @@ interface Pending {
 /**
  * Logs each request when its response is over and its charge is posted, in batches off the path of requests.
  *
- * A crash loses what waits: a second, or what a store that is away hasn't taken.
+ * A crash loses what waits: a second, or what an unavailable store hasn't taken.
  */
 export class RequestLogWriter implements RequestLog {
   readonly #options: RequestLogOptions;

@@ -69,7 +69,7 @@ export async function searchLog(log: RequestLogStore, search: RequestSearch): Pr
     const last = rows.at(-1);
     if (!last || rows.length < PAGE) return { requests };
     before = last.id;
-    // Reading so many rows takes a few ms.
+    // Reading a page takes a few ms.
     await setImmediate();
   }
   return { requests, cursor: before };

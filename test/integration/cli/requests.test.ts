@@ -15,7 +15,8 @@ const ids: string[] = [];
 
 beforeAll(async () => {
   const store = `sqlite:${join(folder, 'credits.db')}`;
-  const { gateway, primary, fallback, close } = await startTwoTargets({ store, retries: { perTarget: 0 } });
+  const targets = await startTwoTargets({ store, retries: { perTarget: 0 } });
+  const { gateway, primary, fallback } = targets;
   primary.answer(answerJson(JSON.stringify({ error: { message: 'no', code: 'overloaded' } }), 503));
   fallback.answer(answerJson(completionBody()));
   for (const body of [QUESTION, { ...QUESTION, model: 'no/such' }]) {
@@ -23,7 +24,7 @@ beforeAll(async () => {
     await response.text();
     ids.push(response.headers.get('x-request-id') ?? '');
   }
-  await close();
+  await targets.close();
 });
 
 afterAll(() => {

@@ -94,8 +94,9 @@ describe('the log of requests', () => {
   });
 
   it('tells of each attempt, with codes and without the words of a provider', async () => {
-    const { gateway, primary, fallback, close } = await startTwoTargets({ retries: { perTarget: 1 } });
-    onTestFinished(close);
+    const targets = await startTwoTargets({ retries: { perTarget: 1 } });
+    onTestFinished(() => targets.close());
+    const { gateway, primary, fallback } = targets;
     primary.answer(answerJson(OVERLOADED, 503));
     fallback.answer(answerJson(completionBody()));
     const id = await ask(gateway);
