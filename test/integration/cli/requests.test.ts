@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
+import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { answerJson, completionBody } from '../../helpers/provider.ts';
 import { QUESTION } from '../../helpers/gateway.ts';
 import { startTwoTargets } from '../faults/two-targets.ts';
@@ -76,6 +77,18 @@ it('shows a request with its attempts', async () => {
   expect(lines).toContain('status 200');
   expect(lines.some((line) => /^1 \d+ ms \d+ ms primary .*503.*overloaded/.test(line))).toBe(true);
   expect(lines.some((line) => /^2 \d+ ms \d+ ms fallback .*200/.test(line))).toBe(true);
+});
+
+it('shows no control characters of a provider', async () => {
+  const store = new SqliteStore(join(folder, 'credits.db'));
+  const [row] = await store.requestLog.page({ from: '0', before: ids[1] ?? '', limit: 1 });
+  const json = row?.json.replace('"finishReason":"stop"', String.raw`"finishReason":"\u001b[2Jx"`) ?? '';
+  expect(json).not.toBe(row?.json);
+  await store.requestLog.append([{ id: ids[0] ?? '', account: 'acct', json, replaces: true }]);
+  await store.close();
+  const { stdout } = await run(['requests', 'show', ids[0] ?? '', ...STORE], { folder });
+  expect(stdout).toContain(String.raw`finished, \u001b[2Jx`);
+  expect(stdout).not.toContain('\u001b[2J');
 });
 
 it('says that a request is not in the log', async () => {
