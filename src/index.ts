@@ -191,7 +191,7 @@ export {
   type ReloadOptions,
 } from './router/router.ts';
 export type { LoggedAttempt, LoggedRequest } from './request-log/logged-request.ts';
-export type { RequestLog } from './request-log/request-log.ts';
+export type { RequestLog, RequestLogCounts } from './request-log/request-log.ts';
 export type { FoundRequests, RequestSearch, StatusClass } from './request-log/search.ts';
 export type { EjectOptions, ProviderStates, ReadmitOptions } from './router/providers.ts';
 export type * from './observability/provider-status.ts';

@@ -103,6 +103,7 @@ export class Api {
   }
 }
 
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows what it asked for
 function parsed<Answer>(body: string): Answer {
   try {
     const answer: Answer = JSON.parse(body);

@@ -2,6 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { asApiError } from './api.ts';
+import { formValues } from './form-values.ts';
 
 export interface DialogProps {
   readonly title: string;
@@ -43,7 +44,7 @@ export interface FormDialogProps {
   readonly isDanger?: boolean;
   readonly close: () => void;
   /** Makes the change; a failure is shown, and the form stays. The key is the same for each try. */
-  send(values: Readonly<Record<string, string>>, idempotencyKey: string): Promise<void>;
+  readonly send: (values: Readonly<Record<string, string>>, idempotencyKey: string) => Promise<void>;
 }
 
 /** A form that makes one change, once: each try of it has the same idempotency key. */
@@ -56,9 +57,7 @@ export function FormDialog(props: FormDialogProps): JSX.Element {
   async function onSubmit(event: SubmitEvent): Promise<void> {
     event.preventDefault();
     if (!(event.currentTarget instanceof HTMLFormElement)) return;
-    const values = Object.fromEntries(
-      [...new FormData(event.currentTarget)].map(([name, value]) => [name, String(value).trim()]),
-    );
+    const values = formValues(event.currentTarget);
     setSending(true);
     setFailure(undefined);
     try {

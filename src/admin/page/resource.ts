@@ -16,20 +16,23 @@ export interface Resource<Data> {
   readonly reload: () => Promise<void>;
 }
 
+export interface ResourceQuery<Data> {
+  /** Identifies what is asked for. */
+  readonly subject: string;
+  readonly everyMs: number;
+  readonly ask: () => Promise<Data>;
+}
+
 interface Loaded<Data> {
   readonly data: Data;
   readonly at: number;
   readonly subject: string;
 }
 
-/**
- * Loads what a view shows, and keeps it up to date. After an error it keeps what it has.
- *
- * @param subject - identifies what is asked for
- */
+/** Loads what a view shows, and keeps it up to date. After an error it keeps what it has. */
 export function useResource<Data>(
   session: Session,
-  { subject, everyMs, ask }: { readonly subject: string; readonly everyMs: number; ask(): Promise<Data> },
+  { subject, everyMs, ask }: ResourceQuery<Data>,
 ): Resource<Data> {
   const [loaded, setLoaded] = useState<Loaded<Data>>();
   const [failure, setFailure] = useState<string>();

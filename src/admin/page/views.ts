@@ -3,14 +3,8 @@ import type { JSX } from 'preact';
 import { AccountsView } from './accounts/accounts-view.tsx';
 import { ProvidersView } from './providers/providers-view.tsx';
 import { RequestsView } from './requests/requests-view.tsx';
-import type { Route } from './route.ts';
-import type { Session } from './session.ts';
 import { UsageView } from './usage/usage-view.tsx';
-
-export interface ViewProps {
-  readonly session: Session;
-  readonly route: Route;
-}
+import type { ViewProps } from './view-props.ts';
 
 interface ViewEntry {
   /** In the address. */

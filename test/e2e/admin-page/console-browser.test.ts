@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-
+import axe from 'axe-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
@@ -11,8 +9,6 @@ import { answerJson, completionBody } from '../../helpers/provider.ts';
 import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
 
 if (!CHROMIUM) console.log('Skipped for want of a Chromium in /usr/bin: the console.');
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 interface Violation {
   readonly id: string;
@@ -200,7 +196,7 @@ describe.skipIf(!CHROMIUM)('the console in a browser', () => {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     const found: object[] = [];
     const check = async (where: string): Promise<void> => {
-      await page.evaluate(AXE);
+      await page.evaluate(axe.source);
       const violations = await page.evaluate<readonly Violation[]>(
         'axe.run().then(({ violations }) => violations)',
       );

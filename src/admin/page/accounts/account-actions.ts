@@ -1,4 +1,5 @@
 import type { AccountDetails, Budget } from '../../../client/admin-api.generated.ts';
+import { ApiError } from '../api.ts';
 import type { Field, FormDialogProps } from '../dialog.tsx';
 
 /** What an operator may do with an account. */
@@ -25,86 +26,78 @@ export interface ActionForm extends Pick<
 const PERIODS = ['hour', 'day', 'week', 'month', 'lifetime'];
 
 export function actionForm(action: AccountAction, account: AccountDetails): ActionForm {
-  switch (action) {
-    case 'grant':
-      return {
-        button: 'Grant',
-        title: `Grant credits to ${account.id}`,
-        fields: [
-          { name: 'amount', label: 'Amount in USD', isRequired: true },
-          { name: 'expires', label: 'Expires', hint: 'A day such as 2027-01-31; without one: never.' },
-        ],
-        submit: 'Grant',
-        requestOf: ({ amount, expires = '' }) => ({
-          method: 'POST',
-          to: '/grants',
-          body: { amount, ...(expires !== '' && { expires_at: `${expires}T00:00:00Z` }) },
-        }),
-      };
-    case 'adjust':
-      return {
-        button: 'Adjust',
-        title: `Adjust the balance of ${account.id}`,
-        fields: [
-          { name: 'delta', label: 'Change in USD', isRequired: true, hint: 'Up or down: 2.50, -2.50' },
-          { name: 'reason', label: 'Reason', isRequired: true, hint: 'Stands in the journal.' },
-        ],
-        submit: 'Adjust',
-        requestOf: ({ delta, reason }) => ({ method: 'POST', to: '/adjustments', body: { delta, reason } }),
-      };
-    case 'allowance':
-      return {
-        button: 'Allowance',
-        title: `Allowance of ${account.id}`,
-        text: 'Credits that are renewed in each period. An allowance of the same ID is replaced.',
-        fields: [
-          { name: 'id', label: 'ID', isRequired: true, value: 'plan' },
-          { name: 'amount', label: 'Amount in USD', isRequired: true },
-          { name: 'per', label: 'Per', choices: PERIODS.slice(0, 4), value: 'month' },
-        ],
-        submit: 'Set',
-        requestOf: ({ id = '', amount, per }) => ({
-          method: 'POST',
-          to: `/allowances/${encodeURIComponent(id)}`,
-          body: { amount, per },
-        }),
-      };
-    case 'policy':
-      return policyForm(account);
-    case 'freeze':
-    case 'unfreeze':
-      return {
-        button: action === 'freeze' ? 'Freeze' : 'Unfreeze',
-        title: `${action === 'freeze' ? 'Freeze' : 'Unfreeze'} ${account.id}`,
-        text:
-          action === 'freeze'
-            ? 'New requests are rejected. Running ones end as usual, and are charged.'
-            : 'New requests are accepted again.',
-        submit: action === 'freeze' ? 'Freeze' : 'Unfreeze',
-        requestOf: () => ({ method: 'PATCH', to: '', body: { frozen: action === 'freeze' } }),
-      };
-    case 'delete':
-      return {
-        button: 'Delete',
-        title: `Delete ${account.id}`,
-        text: 'Its keys, names, usage and journal are deleted, and its credits are lost. This can not be undone. Freeze it first.',
-        fields: [{ name: 'confirmed', label: `Type ${account.id} to confirm`, isRequired: true }],
-        submit: 'Delete',
-        isDanger: true,
-        requestOf({ confirmed }) {
-          if (confirmed !== account.id) throw new ConfirmationError(account.id);
-          return { method: 'DELETE', to: '' };
-        },
-      };
-  }
+  return FORMS[action](account);
 }
 
-/** Shown in the form. */
-export class ConfirmationError extends Error {
-  constructor(account: string) {
-    super(`The confirmation must be ${account}.`);
-  }
-}
+const FORMS: Readonly<Record<AccountAction, (account: AccountDetails) => ActionForm>> = {
+  grant: ({ id }) => ({
+    button: 'Grant',
+    title: `Grant credits to ${id}`,
+    fields: [
+      { name: 'amount', label: 'Amount in USD', isRequired: true },
+      { name: 'expires', label: 'Expires', hint: 'A day such as 2027-01-31; without one: never.' },
+    ],
+    submit: 'Grant',
+    requestOf: ({ amount, expires = '' }) => ({
+      method: 'POST',
+      to: '/grants',
+      body: { amount, ...(expires !== '' && { expires_at: `${expires}T00:00:00Z` }) },
+    }),
+  }),
+  adjust: ({ id }) => ({
+    button: 'Adjust',
+    title: `Adjust the balance of ${id}`,
+    fields: [
+      { name: 'delta', label: 'Change in USD', isRequired: true, hint: 'Up or down: 2.50, -2.50' },
+      { name: 'reason', label: 'Reason', isRequired: true, hint: 'Stands in the journal.' },
+    ],
+    submit: 'Adjust',
+    requestOf: ({ delta, reason }) => ({ method: 'POST', to: '/adjustments', body: { delta, reason } }),
+  }),
+  allowance: ({ id: account }) => ({
+    button: 'Allowance',
+    title: `Allowance of ${account}`,
+    text: 'Credits that are renewed in each period. An allowance of the same ID is replaced.',
+    fields: [
+      { name: 'id', label: 'ID', isRequired: true, value: 'plan' },
+      { name: 'amount', label: 'Amount in USD', isRequired: true },
+      { name: 'per', label: 'Per', choices: PERIODS.slice(0, 4), value: 'month' },
+    ],
+    submit: 'Set',
+    requestOf: ({ id = '', amount, per }) => ({
+      method: 'POST',
+      to: `/allowances/${encodeURIComponent(id)}`,
+      body: { amount, per },
+    }),
+  }),
+  policy: (account) => policyForm(account),
+  freeze: ({ id }) => ({
+    button: 'Freeze',
+    title: `Freeze ${id}`,
+    text: 'New requests are rejected. Running ones end as usual, and are charged.',
+    submit: 'Freeze',
+    requestOf: () => ({ method: 'PATCH', to: '', body: { frozen: true } }),
+  }),
+  unfreeze: ({ id }) => ({
+    button: 'Unfreeze',
+    title: `Unfreeze ${id}`,
+    text: 'New requests are accepted again.',
+    submit: 'Unfreeze',
+    requestOf: () => ({ method: 'PATCH', to: '', body: { frozen: false } }),
+  }),
+  delete: ({ id }) => ({
+    button: 'Delete',
+    title: `Delete ${id}`,
+    text: 'Its keys, names, usage and journal are deleted, and its credits are lost. This can not be undone. Freeze it first.',
+    fields: [{ name: 'confirmed', label: `Type ${id} to confirm`, isRequired: true }],
+    submit: 'Delete',
+    isDanger: true,
+    requestOf({ confirmed }) {
+      if (confirmed !== id) throw new ApiError(0, `The confirmation must be ${id}.`);
+      return { method: 'DELETE', to: '' };
+    },
+  }),
+};
 
 const LIMITS = ['requests_per_minute', 'tokens_per_minute', 'concurrent_requests'] as const;
 

@@ -9,7 +9,7 @@ import { Frame } from '../frame.tsx';
 import { useResource } from '../resource.ts';
 import { hrefOf } from '../route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
-import type { ViewProps } from '../views.ts';
+import type { ViewProps } from '../view-props.ts';
 import { AccountView } from './account-view.tsx';
 
 const REFRESH_MS = 60_000;

@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import type { Providers as ProviderList } from '../../../client/admin-api.generated.ts';
 import { Frame } from '../frame.tsx';
 import { useResource } from '../resource.ts';
-import type { ViewProps } from '../views.ts';
+import type { ViewProps } from '../view-props.ts';
 import { ProviderCard } from './provider-card.tsx';
 
 const REFRESH_MS = 3000;

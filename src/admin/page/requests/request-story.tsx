@@ -10,7 +10,7 @@ import { useResource } from '../resource.ts';
 import { hrefOf } from '../route.ts';
 import type { Session } from '../session.ts';
 import { Column, NumberCell, Table } from '../table.tsx';
-import { chargeOf, StatusBadge } from './requests-view.tsx';
+import { chargeOf, StatusBadge } from './status.tsx';
 
 const REFRESH_MS = 10_000;
 
@@ -114,7 +114,12 @@ function factsOf(request: LoggedRequest): readonly Fact[] {
     `${grouped(Number(usage['prompt_tokens']))} in, ${grouped(Number(usage['completion_tokens']))} out`;
   return [
     ['Arrived', moment(request.created_at)],
-    ['Account', <a href={hrefOf('accounts', account)}>{account}</a>],
+    [
+      'Account',
+      <a key="account" href={hrefOf('accounts', account)}>
+        {account}
+      </a>,
+    ],
     ['Key', key],
     ['Model', model && `${model}${request.streamed ? ', as a stream' : ''}`],
     ['Status', `${status}${code === undefined ? '' : ` ${code}`}`],

@@ -2,13 +2,15 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import type { FoundRequests, LoggedRequest } from '../../../client/admin-api.generated.ts';
-import { duration, moment, money, nanos } from '../format.ts';
+import { duration, moment } from '../format.ts';
+import { formValues } from '../form-values.ts';
 import { Frame } from '../frame.tsx';
 import { useResource } from '../resource.ts';
 import { hrefOf } from '../route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
-import type { ViewProps } from '../views.ts';
+import type { ViewProps } from '../view-props.ts';
 import { RequestStory } from './request-story.tsx';
+import { chargeOf, StatusBadge } from './status.tsx';
 
 const PAGE_ROWS = '50';
 const REFRESH_MS = 5000;
@@ -77,8 +79,7 @@ function Filters({ filters }: { readonly filters: Readonly<Record<string, string
   function apply(event: SubmitEvent): void {
     event.preventDefault();
     if (!(event.currentTarget instanceof HTMLFormElement)) return;
-    const given = [...new FormData(event.currentTarget)].map(([name, value]) => [name, String(value).trim()]);
-    location.hash = hrefOf('requests', undefined, Object.fromEntries(given));
+    location.hash = hrefOf('requests', undefined, formValues(event.currentTarget));
   }
   return (
     <form class="filters" aria-label="Filters" onSubmit={apply}>
@@ -184,16 +185,4 @@ function RequestRow({ request, filters }: RequestRowProps): JSX.Element {
       <NumberCell>{chargeOf(request)}</NumberCell>
     </tr>
   );
-}
-
-/** A status in the color of its class. */
-export function StatusBadge({ status }: { readonly status: number }): JSX.Element {
-  const kind = status < 400 ? 'healthy' : status < 500 ? 'low' : 'ejected';
-  return <span class={`badge ${kind}`}>{status}</span>;
-}
-
-/** An amount, or why there is none. */
-export function chargeOf({ state, charged }: LoggedRequest): string {
-  if (state === 'settled') return money(nanos(charged));
-  return state === 'unsettled' ? 'not yet' : '–';
 }
