@@ -176,7 +176,12 @@ export type {
   TransportOption,
   StoreURL,
 } from './options/router-options.ts';
-export type { ThresholdOptions, TopUp, TopUpOptions } from './options/threshold-options.ts';
+export type {
+  ThresholdOptions,
+  ThresholdsOfAccount,
+  TopUp,
+  TopUpOptions,
+} from './options/threshold-options.ts';
 export type { SessionOptions } from './options/session-options.ts';
 export type { ServerConfig, ServerOptions } from './options/server-options.ts';
 export {
@@ -186,7 +191,7 @@ export {
   type ReloadOptions,
 } from './router/router.ts';
 export type { LoggedAttempt, LoggedRequest } from './request-log/logged-request.ts';
-export type { RequestLog } from './request-log/request-log.ts';
+export type { RequestLog, RequestLogCounts } from './request-log/request-log.ts';
 export type { FoundRequests, RequestSearch, StatusClass } from './request-log/search.ts';
 export type { EjectOptions, ProviderStates, ReadmitOptions } from './router/providers.ts';
 export type * from './observability/provider-status.ts';

@@ -9,6 +9,7 @@ export interface ThresholdWatchOptions {
   readonly thresholds: Thresholds;
   readonly topUps: TopUps | undefined;
   readonly tell: (event: LedgerEvent) => void;
+  readonly onError: (error: Error, requestId?: string) => void;
 }
 
 /**
@@ -25,9 +26,28 @@ export class ThresholdWatch {
   }
 
   charged(account: string, requestId: string, result: Extract<SettleResult, { code: 'ok' }>): void {
-    const { thresholds, topUps, tell } = this.#options;
-    const { unspent, unspentBefore, available } = result;
-    for (const threshold of thresholds.balanceBelow) {
+    const { topUps, onError } = this.#options;
+    try {
+      this.#chargedBalance(account, requestId, result);
+      this.#chargedBudgets(account, requestId, result.budgets);
+    } catch (error) {
+      onError(new Error(`The thresholds of account ${account} are not known`, { cause: error }), requestId);
+    }
+    topUps?.consider(account, result.unspent);
+  }
+
+  /** Whether a charge is to ask which budgets it moves. */
+  get watchesBudgets(): boolean {
+    return this.#options.thresholds.budgetAt !== undefined;
+  }
+
+  #chargedBalance(
+    account: string,
+    requestId: string,
+    { unspent, unspentBefore, available }: Extract<SettleResult, { code: 'ok' }>,
+  ): void {
+    const { thresholds, tell } = this.#options;
+    for (const threshold of thresholds.balanceBelow(account)) {
       if (threshold >= unspentBefore || threshold < unspent) continue;
       tell({
         type: 'balance_below',
@@ -38,19 +58,14 @@ export class ThresholdWatch {
         available: formatUsd(available),
       });
     }
-    this.#chargedBudgets(account, requestId, result.budgets);
-    topUps?.consider(account, unspent);
-  }
-
-  /** Whether a charge is to ask which budgets it moves. */
-  get watchesBudgets(): boolean {
-    return this.#options.thresholds.budgetAt.length > 0;
   }
 
   #chargedBudgets(account: string, requestId: string, budgets: readonly MovedBudget[] = []): void {
     const { thresholds, tell } = this.#options;
+    if (budgets.length === 0) return;
+    const shares = thresholds.budgetAt?.(account) ?? [];
     for (const { amount, spent, spentBefore, ...budget } of budgets) {
-      for (const { text: share, parts } of thresholds.budgetAt) {
+      for (const { text: share, parts } of shares) {
         const reached = amount * parts;
         if (spentBefore * SHARE_PARTS >= reached || spent * SHARE_PARTS < reached) continue;
         const amounts = { amount: formatUsd(amount), spent: formatUsd(spent) };

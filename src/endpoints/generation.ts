@@ -8,7 +8,7 @@ import {
 import type { Exchange } from '../http/exchange.ts';
 import { queryOf } from '../http/url.ts';
 import type { LoggedRequest } from '../request-log/logged-request.ts';
-import type { RequestLog } from '../request-log/request-log.ts';
+import type { RequestLogWriter } from '../request-log/request-log.ts';
 import { type LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { findGeneration, type Generation } from '../ledger/operations/generation.ts';
 import { isRequestId } from '../ledger/contract/request-ids.ts';
@@ -18,7 +18,7 @@ export interface GenerationServices {
   readonly store: LedgerStore;
   readonly billing: { posted(requestId: string): Promise<void> };
   /** Keeps requests longer than the books keep their records. */
-  readonly requestLog: Pick<RequestLog, 'find'>;
+  readonly requestLog: Pick<RequestLogWriter, 'findWritten'>;
 }
 
 /** How long a lookup waits for a charge that this process is posting. */
@@ -46,7 +46,7 @@ export async function sendGeneration(
     generation = await find();
   }
   if (!generation && isRequestId(id)) {
-    const logged = await fromStore(() => requestLog.find(id));
+    const logged = await fromStore(() => requestLog.findWritten(id));
     if (logged?.account === account) generation = loggedGeneration(logged);
   }
   // A page learns nothing of what others of the account have asked.

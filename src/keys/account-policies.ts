@@ -62,12 +62,10 @@ export interface Accounts extends AccountBooks {
 /** Attempts before giving up on a concurrently modified policy (optimistic locking). */
 const MAX_ATTEMPTS = 10;
 
-/** @param log - the log of requests, which forgets a deleted account too */
 export function createAccountPolicies(
   store: LedgerStore,
   books: AccountBooks,
   cache: Pick<KeyCache, 'invalidate'>,
-  log: { forget(account: string): Promise<void> },
 ): Accounts {
   async function get(account: string): Promise<AccountDetails | undefined> {
     const info = await books.get(account);
@@ -93,7 +91,6 @@ export function createAccountPolicies(
     },
     async delete(account) {
       const deleted = await books.delete(account);
-      await log.forget(account);
       cache.invalidate(account, ACCOUNT_POLICY);
       return deleted;
     },

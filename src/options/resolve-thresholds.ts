@@ -1,16 +1,19 @@
 import { type NanoDollars, parseUsd } from '../ledger/contract/money.ts';
 import { assertObject, milliseconds, optionError } from './resolve-options.ts';
 
-import type { ThresholdOptions, TopUpOptions } from './threshold-options.ts';
+import type { ThresholdOptions, ThresholdsOfAccount, TopUpOptions } from './threshold-options.ts';
 
 /** Amounts are in nano-dollars. */
 export interface Thresholds {
-  /** The largest first. */
-  readonly balanceBelow: readonly NanoDollars[];
-  /** The smallest first. */
-  readonly budgetAt: readonly Share[];
+  /** Of an account, the largest first. */
+  readonly balanceBelow: OfAccount<NanoDollars>;
+  /** Of an account, the smallest first; undefined if no account has some. */
+  readonly budgetAt: OfAccount<Share> | undefined;
   readonly topUp: (Required<Omit<TopUpOptions, 'below'>> & { readonly below: NanoDollars }) | undefined;
 }
+
+/** @throws whatever the host's function throws, and a {TypeError} for what it returns */
+type OfAccount<Threshold> = (account: string) => readonly Threshold[];
 
 /** A part of a whole. */
 export interface Share {
@@ -31,21 +34,38 @@ const MAX_THRESHOLDS = 16;
 export function resolveThresholds(options: ThresholdOptions = {}): Thresholds {
   assertObject(options, 'thresholds', MEMBERS);
   const { balanceBelow = [], budgetAt = [], topUp } = options;
-  if (!Array.isArray(balanceBelow) || balanceBelow.length > MAX_THRESHOLDS) {
-    throw optionError('thresholds.balanceBelow', `a list of at most ${MAX_THRESHOLDS} amounts`, balanceBelow);
-  }
-  if (!Array.isArray(budgetAt) || budgetAt.length > MAX_THRESHOLDS) {
-    throw optionError('thresholds.budgetAt', `a list of at most ${MAX_THRESHOLDS} shares`, budgetAt);
-  }
-  const shares = budgetAt.map((each, n) => parseShare(each, `thresholds.budgetAt[${n}]`));
-  const amounts = balanceBelow.map((each, n) => parseThreshold(each, `thresholds.balanceBelow[${n}]`));
   return {
-    balanceBelow: [...new Set(amounts)].sort((one, other) => (one > other ? -1 : 1)),
-    budgetAt: [...new Map(shares.map((share) => [share.text, share])).values()].sort((one, other) =>
-      one.parts > other.parts ? 1 : -1,
-    ),
+    balanceBelow: ofAccount(balanceBelow, parseAmounts),
+    budgetAt: Array.isArray(budgetAt) && budgetAt.length === 0 ? undefined : ofAccount(budgetAt, parseShares),
     topUp: topUp === undefined ? undefined : resolveTopUp(topUp),
   };
+}
+
+function ofAccount<Threshold>(
+  given: ThresholdsOfAccount,
+  parse: (list: readonly string[]) => readonly Threshold[],
+): OfAccount<Threshold> {
+  if (typeof given === 'function') return (account) => parse(given(account) ?? []);
+  const list = parse(given);
+  return () => list;
+}
+
+function parseAmounts(given: readonly string[]): NanoDollars[] {
+  if (!Array.isArray(given) || given.length > MAX_THRESHOLDS) {
+    throw optionError('thresholds.balanceBelow', `a list of at most ${MAX_THRESHOLDS} amounts`, given);
+  }
+  const amounts = given.map((each, n) => parseThreshold(each, `thresholds.balanceBelow[${n}]`));
+  return [...new Set(amounts)].sort((one, other) => (one > other ? -1 : 1));
+}
+
+function parseShares(given: readonly string[]): Share[] {
+  if (!Array.isArray(given) || given.length > MAX_THRESHOLDS) {
+    throw optionError('thresholds.budgetAt', `a list of at most ${MAX_THRESHOLDS} shares`, given);
+  }
+  const shares = given.map((each, n) => parseShare(each, `thresholds.budgetAt[${n}]`));
+  return [...new Map(shares.map((share) => [share.text, share])).values()].sort((one, other) =>
+    one.parts > other.parts ? 1 : -1,
+  );
 }
 
 function resolveTopUp(topUp: TopUpOptions): Thresholds['topUp'] {

@@ -3,22 +3,28 @@ export interface ThresholdOptions {
   /**
    * Amounts in USD, `['5.00', '1.00']`: `onThreshold` and the ledger event `balance_below` report a charge after which an
    * account has that much or less, and had more before. Held credits count as the account's. Once per crossing, by one of
-   * all processes.
+   * all processes. A function says them of each account.
    *
    * @default none
    */
-  readonly balanceBelow?: readonly string[];
+  readonly balanceBelow?: ThresholdsOfAccount;
   /**
    * Shares of a budget, `['0.8', '1']`, with at most four decimal places: `onThreshold` and the ledger event `budget_at`
    * report a charge that takes what was spent of a budget to that share of it or beyond. That holds for each budget of keys,
-   * accounts and end users. Once per crossing and period, by one of all processes.
+   * accounts and end users. Once per crossing and period, by one of all processes. A function says them of each account.
    *
    * @default none
    */
-  readonly budgetAt?: readonly string[];
+  readonly budgetAt?: ThresholdsOfAccount;
   /** Tops accounts up by itself. @default none */
   readonly topUp?: TopUpOptions;
 }
+
+/**
+ * At most 16 thresholds: the same for all accounts, or of each. The function is called for each charge, so it must be fast;
+ * what it throws, and what is wrong with what it returns, goes to `onError`.
+ */
+export type ThresholdsOfAccount = readonly string[] | ((account: string) => readonly string[] | undefined);
 
 export interface TopUpOptions {
   /** In USD: an account with that much or less is topped up, after a charge or when a request is refused with a 402. */

@@ -74,60 +74,68 @@ const MAX_ATTEMPTS = 16;
 /** Longer texts of providers and clients are cut. */
 const MAX_TEXT = 256;
 
+/** As it is given to JSON, which leaves out what is undefined: each copy costs as much as the rest. */
+type Written<Members> = { readonly [Name in keyof Members]: Members[Name] | undefined };
+
 /**
- * A row of the log; the other way is `readRow`.
+ * The row of a request; `readRow` is the other way.
  *
  * @param settled - undefined while its charge isn't posted, and for a request without a hold
+ * @param replaces - a row without the charge was written before
  */
 export function rowOf(ended: ResponseEnded, settled: Settled | undefined, replaces: boolean): RequestLogRow {
   const { requestId: id, account = '' } = ended;
-  const json = JSON.stringify(recordOf(ended, settled));
-  return replaces ? { id, account, json, replaces } : { id, account, json };
+  return { id, account, json: JSON.stringify(written(ended, settled)), ...(replaces && { replaces }) };
 }
 
-/** A literal, with undefined members: it is made for each request, and JSON leaves them out. */
-function recordOf(ended: ResponseEnded, settled: Settled | undefined): Optional<LoggedRequest> {
-  const { attempts, startedAt } = ended;
+function written(
+  ended: ResponseEnded,
+  settled: Settled | undefined,
+): Omit<Written<LoggedRequest>, 'attempts'> & { readonly attempts: readonly Written<LoggedAttempt>[] } {
+  const { requestId, startedAt, account = '', key = '', endpoint, status, errorCode, model } = ended;
+  const { stream, firstByteMs, durationMs, ending, finishReason, clientRequestId, admitted } = ended;
+  const provider = settled?.provider ?? ended.provider;
+  const upstreamModel = settled?.upstreamModel ?? ended.upstreamModel;
   return {
-    id: ended.requestId,
+    id: requestId,
     createdAt: new Date(startedAt),
-    account: ended.account,
-    key: ended.key,
-    endpoint: ended.endpoint === 'metered' ? 'metered' : 'completions',
-    status: ended.status,
-    code: ended.errorCode,
-    model: ended.model ?? settled?.model,
-    provider: settled?.provider ?? ended.provider,
-    upstreamModel: settled?.upstreamModel ?? ended.upstreamModel,
-    streamed: ended.stream,
-    attempts: attempts.slice(0, MAX_ATTEMPTS).map((attempt) => attemptOf(attempt, startedAt)),
-    firstByteMs: ended.firstByteMs,
-    durationMs: ended.durationMs,
-    ending: ended.ending ?? settled?.ending,
-    finishReason: ended.finishReason?.slice(0, MAX_TEXT),
-    state: !ended.admitted ? 'refused' : !settled ? 'unsettled' : settled.voided ? 'voided' : 'settled',
+    account,
+    key,
+    endpoint: endpoint === 'metered' ? 'metered' : 'completions',
+    status,
+    code: errorCode,
+    model: model ?? settled?.model,
+    provider,
+    upstreamModel,
+    streamed: stream,
+    attempts: ended.attempts.slice(0, MAX_ATTEMPTS).map((attempt) => writtenAttempt(attempt, startedAt)),
+    firstByteMs,
+    durationMs,
+    ending: ending ?? settled?.ending,
+    finishReason: finishReason?.slice(0, MAX_TEXT),
+    state: !admitted ? 'refused' : !settled ? 'unsettled' : settled.voided ? 'voided' : 'settled',
     charged: settled?.charged ?? '0.00',
     writtenOff: settled && !/^[0.]+$/.test(settled.writtenOff) ? settled.writtenOff : undefined,
     cost: settled?.cost,
     price: settled?.price,
     usage: settled?.usage && { ...settled.usage, source: settled.usageSource },
     dimensions: settled?.dimensions,
-    clientRequestId: ended.clientRequestId,
+    clientRequestId,
   };
 }
 
-function attemptOf(attempt: AttemptEnded, arrivedAt: number): LoggedAttempt {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only optional members may be undefined
+function writtenAttempt(attempt: AttemptEnded, arrivedAt: number): Written<LoggedAttempt> {
+  const { provider, model, startedAt, durationMs, status, errorCode, upstreamErrorCode } = attempt;
   return {
-    provider: attempt.provider,
-    model: attempt.model,
-    afterMs: Math.max(0, attempt.startedAt - arrivedAt),
-    durationMs: attempt.durationMs,
-    status: attempt.status,
-    code: attempt.errorCode,
-    upstreamCode: attempt.upstreamErrorCode?.slice(0, MAX_TEXT),
+    provider,
+    model,
+    afterMs: Math.max(0, startedAt - arrivedAt),
+    durationMs,
+    status,
+    code: errorCode,
+    upstreamCode: upstreamErrorCode?.slice(0, MAX_TEXT),
     upstreamRequestId: attempt.upstreamRequestId,
-  } satisfies Optional<LoggedAttempt> as LoggedAttempt;
+  };
 }
 
 /** Undefined for a row that isn't one of this release's. */
@@ -140,5 +148,3 @@ export function readRow({ json }: RequestLogRow): LoggedRequest | undefined {
     return undefined;
   }
 }
-
-type Optional<Members> = { readonly [Name in keyof Members]: Members[Name] | undefined };

@@ -1,8 +1,10 @@
+import { setImmediate } from 'node:timers/promises';
+
 import { type RequestLogStore, TRIM_STEP } from '../ledger/contract/request-log.ts';
-import { asError } from '../platform/as-error.ts';
 import type { Hooks, ResponseEnded, Settled } from '../observability/hooks.ts';
 import { type LoggedRequest, rowOf } from './logged-request.ts';
-import { type FoundRequests, findLogged, idAt, type RequestSearch, searchLog } from './search.ts';
+import { RefusalQuota } from './refusal-quota.ts';
+import { type FoundRequests, findLogged, idAt, NEWEST, type RequestSearch, searchLog } from './search.ts';
 
 /** What requests were, where they went, and what they cost: a log for operators, not the books. */
 export interface RequestLog {
@@ -14,6 +16,19 @@ export interface RequestLog {
    * @throws {TypeError} naming the invalid member
    */
   search(search?: RequestSearch): Promise<FoundRequests>;
+  /** What this process has logged, and what it hasn't. */
+  counts(): RequestLogCounts;
+}
+
+/** Numbers of requests, since the process started. */
+export interface RequestLogCounts {
+  readonly written: number;
+  /** Not written yet: a second's, those whose charge isn't posted, or those that an unavailable store didn't take. */
+  readonly waiting: number;
+  /** Refusals that were not logged: beyond 100 a minute of an account. */
+  readonly refusalsLeftOut: number;
+  /** Lost because the store was unavailable for too long. */
+  readonly lost: number;
 }
 
 export interface RequestLogOptions {
@@ -28,7 +43,7 @@ export interface RequestLogOptions {
 
 const DAY_MS = 86_400_000;
 const FLUSH_MS = 1000;
-/** Rows that are written at once: making their JSON takes less than a ms. */
+/** Rows of one write: making their JSON takes less than a ms. */
 const BATCH = 100;
 /** Rows that wait while the store can't be written; beyond them the oldest are lost. */
 const MAX_WAITING = 10_000;
@@ -39,9 +54,6 @@ const MAX_EARLY = 1000;
 /** For a charge that takes longer, the request is logged without it first. */
 const PENDING_MS = 2000;
 const TRIM_MS = 60_000;
-/** Refused requests of an account that are logged in a minute: a flood of them would push out those of others. */
-const MAX_REFUSED = 100;
-const MINUTE_MS = 60_000;
 
 /** A row to be made. */
 interface Waiting {
@@ -65,14 +77,19 @@ export class RequestLogWriter implements RequestLog {
   readonly #options: RequestLogOptions;
   readonly #pending = new Map<string, Pending>();
   readonly #early = new Map<string, Settled>();
-  readonly #refused = new Map<string, number>();
-  #refusedMinute = 0;
+  readonly #refusals = new RefusalQuota();
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
-  #trimmedAt = -Infinity;
-  #writtenSinceTrim = 0;
+  #trimming: Promise<void> | undefined;
+  #trimTimer: NodeJS.Timeout | undefined;
+  /** The first write trims. */
+  #writtenSinceTrim = Infinity;
+  /** The failure was reported: the next is, once the store has taken something. */
+  #isFailing = false;
+  #written = 0;
   #lost = 0;
+  #lostReported = 0;
 
   constructor(options: RequestLogOptions) {
     this.#options = options;
@@ -92,8 +109,20 @@ export class RequestLogWriter implements RequestLog {
     };
   }
 
+  /** Deletes what is too old, each minute, also while there are no requests. Doesn't keep the process alive. */
+  start(): void {
+    this.#trimTimer ??= setInterval(() => {
+      void this.#trim();
+    }, TRIM_MS).unref();
+  }
+
   async find(id: string): Promise<LoggedRequest | undefined> {
     await this.flush();
+    return this.findWritten(id);
+  }
+
+  /** As `find`, for clients: it writes nothing. */
+  findWritten(id: string): Promise<LoggedRequest | undefined> {
     return findLogged(this.#options.store, id);
   }
 
@@ -102,10 +131,21 @@ export class RequestLogWriter implements RequestLog {
     return searchLog(this.#options.store, search);
   }
 
+  counts(): RequestLogCounts {
+    const unwritten = [...this.#pending.values()].filter(({ isWritten }) => !isWritten);
+    return {
+      written: this.#written,
+      waiting: this.#waiting.length + unwritten.length,
+      refusalsLeftOut: this.#refusals.leftOut,
+      lost: this.#lost,
+    };
+  }
+
   /** Deletes what is logged of an account. */
   async forget(account: string): Promise<void> {
-    await this.flush();
-    this.#refused.delete(account);
+    while (this.#writing) await this.#writing;
+    this.#waiting = this.#waiting.filter(({ ended }) => ended.account !== account);
+    for (const [id, { ended }] of this.#pending) if (ended.account === account) this.#pending.delete(id);
     await this.#options.store.forget(account);
   }
 
@@ -117,17 +157,23 @@ export class RequestLogWriter implements RequestLog {
     await this.#writing;
   }
 
+  /** Writes what waits. Call it when every charge is posted, or will not be. */
   async close(): Promise<void> {
+    clearInterval(this.#trimTimer);
     for (const pending of this.#pending.values()) this.#writePending(pending);
     await this.flush();
     clearTimeout(this.#timer);
+    await this.#trimming;
+    this.#reportLost();
   }
 
   #responded(ended: ResponseEnded): void {
-    const { requestId, endpoint, account, admitted } = ended;
-    if (account === undefined || (endpoint !== 'completions' && endpoint !== 'metered')) return;
+    const { requestId, endpoint, account, admitted, status } = ended;
+    // A key that was revoked, or whose account was deleted, may still be known by its hash.
+    if (status === 401 || account === undefined || (endpoint !== 'completions' && endpoint !== 'metered'))
+      return;
     if (!admitted) {
-      if (this.#maySayRefused(account)) this.#add({ ended, replaces: false });
+      if (this.#refusals.allows(account)) this.#add({ ended, replaces: false });
       return;
     }
     const settled = this.#early.get(requestId);
@@ -158,17 +204,6 @@ export class RequestLogWriter implements RequestLog {
     this.#early.set(requestId, settled);
   }
 
-  #maySayRefused(account: string): boolean {
-    const minute = Math.floor(performance.now() / MINUTE_MS);
-    if (minute !== this.#refusedMinute) {
-      this.#refusedMinute = minute;
-      this.#refused.clear();
-    }
-    const refused = (this.#refused.get(account) ?? 0) + 1;
-    this.#refused.set(account, refused);
-    return refused <= MAX_REFUSED;
-  }
-
   #add(row: Waiting): void {
     this.#waiting.push(row);
     if (this.#waiting.length > MAX_WAITING) {
@@ -194,7 +229,6 @@ export class RequestLogWriter implements RequestLog {
       this.#writePending(pending);
     }
     await this.flush();
-    await this.#trim();
     const waits = this.#waiting.length > 0 || [...this.#pending.values()].some(({ isWritten }) => !isWritten);
     if (waits) this.#schedule();
   }
@@ -213,32 +247,49 @@ export class RequestLogWriter implements RequestLog {
         await this.#options.store.append(rows);
         const written = new Set(batch);
         this.#waiting = this.#waiting.filter((row) => !written.has(row));
+        this.#isFailing = false;
+        this.#written += batch.length;
         this.#writtenSinceTrim += batch.length;
       }
+      this.#reportLost();
     } catch (error) {
-      this.#options.onError(asError(error));
+      this.#report('The log of requests could not be written', error);
     } finally {
       this.#writing = undefined;
     }
-    if (this.#lost > 0 && this.#waiting.length === 0) {
-      this.#options.onError(
-        new Error(`The request log lost ${this.#lost} requests: its store could not be written`),
-      );
-      this.#lost = 0;
-    }
+    if (this.#writtenSinceTrim > this.#options.max / 100) void this.#trim();
   }
 
-  async #trim(): Promise<void> {
-    const { store, days, max, now, onError } = this.#options;
-    const isDue = performance.now() - this.#trimmedAt > TRIM_MS || this.#writtenSinceTrim > max / 100;
-    if (!isDue) return;
-    this.#trimmedAt = performance.now();
+  #reportLost(): void {
+    const lost = this.#lost - this.#lostReported;
+    this.#lostReported = this.#lost;
+    if (lost === 0) return;
+    this.#options.onError(new Error(`The log of requests lost ${lost} rows: its store was unavailable`));
+  }
+
+  #report(message: string, cause: unknown): void {
+    if (!this.#isFailing) this.#options.onError(new Error(message, { cause }));
+    this.#isFailing = true;
+  }
+
+  /** One at a time. Never rejects. */
+  #trim(): Promise<void> {
     this.#writtenSinceTrim = 0;
+    this.#trimming ??= this.#trimAll().finally(() => {
+      this.#trimming = undefined;
+    });
+    return this.#trimming;
+  }
+
+  async #trimAll(): Promise<void> {
+    const { store, days, max, now } = this.#options;
     try {
-      const before = idAt(now() - days * DAY_MS);
-      while ((await store.trim(before, max)) === TRIM_STEP);
+      const before = days === 0 ? NEWEST : idAt(now() - days * DAY_MS);
+      while ((await store.trim(before, max)) === TRIM_STEP) await setImmediate();
+      // Without a log, there is nothing more to delete.
+      if (days === 0) clearInterval(this.#trimTimer);
     } catch (error) {
-      onError(asError(error));
+      this.#report('The log of requests could not be trimmed', error);
     }
   }
 }

@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises';
+
 import { isRequestId } from '../ledger/contract/request-ids.ts';
 import type { RequestLogStore } from '../ledger/contract/request-log.ts';
 import { type LoggedRequest, readRow } from './logged-request.ts';
@@ -67,6 +69,8 @@ export async function searchLog(log: RequestLogStore, search: RequestSearch): Pr
     const last = rows.at(-1);
     if (!last || rows.length < PAGE) return { requests };
     before = last.id;
+    // Reading a page takes a few ms.
+    await setImmediate();
   }
   return { requests, cursor: before };
 }
@@ -112,4 +116,5 @@ export function idAt(time: number): string {
 
 /** The last that nine digits can say. */
 const LAST_TIME = 36 ** 9 - 1;
-const NEWEST = 'z'.repeat(19);
+/** No id is greater. */
+export const NEWEST: string = 'z'.repeat(19);

@@ -31,6 +31,7 @@ export class RouterLifecycle {
     if (this.#isStarted) return;
     this.#isStarted = true;
     this.#services.maintenance.start();
+    this.#services.requestLog.start();
     this.#services.discovery.start();
     this.#keepWarm();
   }

@@ -19,6 +19,7 @@ import { dimensionNames } from '../options/resolve-dimensions.ts';
 import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
 import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
 import type { RequestLog } from '../request-log/request-log.ts';
+import type { RequestSearch } from '../request-log/search.ts';
 import { guard } from '../observability/hook-runner.ts';
 import type { TargetStatus } from '../observability/hooks.ts';
 import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
@@ -51,7 +52,7 @@ export interface ChatCompletionsRouter extends NodeHandler {
   readonly credits: Credits;
   /** Usage by day, account, key and model. */
   readonly usage: UsageQueries;
-  /** What requests were, where they went, and what they cost: for operators, a week back. */
+  /** What requests were, where they went, and what they cost: for operators, for `requestLogDays`. */
   readonly requestLog: RequestLog;
   /** Short-lived keys that a page may hold. */
   readonly sessions: Sessions;
@@ -168,9 +169,13 @@ export function createRouterWithTimers(
     fetch: createWebHandler(handle, newId),
     keys: createApiKeys(store, authenticator, now),
     credits: createCredits(store, now),
-    accounts: createAccountPolicies(store, createAccounts(store), authenticator, requestLog),
+    accounts: createAccountPolicies(store, createAccounts(store, requestLog), authenticator),
     usage: createUsageQueries(store, now, dimensionNames(settings.dimensions)),
-    requestLog,
+    requestLog: {
+      find: (id: string) => requestLog.find(id),
+      search: (search?: RequestSearch) => requestLog.search(search),
+      counts: () => requestLog.counts(),
+    },
     sessions: createSessions(store, services.sessionTokens, now),
     holds: createHolds({
       holds,

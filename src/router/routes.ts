@@ -11,15 +11,14 @@ import type { Cors } from '../options/resolve-options.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
 import { sendCredits } from '../endpoints/credits.ts';
-import { sendGeneration } from '../endpoints/generation.ts';
-import type { RequestLog } from '../request-log/request-log.ts';
+import { type GenerationServices, sendGeneration } from '../endpoints/generation.ts';
 import { type MeteredEndpoint, type MeteredServices, serveMetered } from '../endpoints/metered.ts';
 import { type ModelEndpoint, sendModel, sendModels, sendPublicModels } from '../endpoints/models.ts';
 
 export interface RouteServices extends ChatCompletionServices, Pick<MeteredServices, 'holds'> {
   readonly authenticator: Authenticator;
   readonly store: LedgerStore;
-  readonly requestLog: RequestLog;
+  readonly requestLog: GenerationServices['requestLog'];
 }
 
 /** The endpoint that a path names. */

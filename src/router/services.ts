@@ -10,7 +10,7 @@ import { DetachedReads } from '../http/detached-reads.ts';
 import { Authenticator } from '../keys/authenticator.ts';
 import { resolveSessions } from '../keys/sessions.ts';
 import type { SessionTokens } from '../keys/session-tokens.ts';
-import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
+import type { RequestLogStore } from '../ledger/contract/request-log.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { Maintenance } from '../ledger/operations/maintenance.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
@@ -71,8 +71,7 @@ export function createServices(
   const settings = resolveSettings(options);
   const plainStore = openStore(options.store);
   const clock = clockOf(plainStore);
-  const requestLog = createRequestLog(plainStore, settings, clock, () => hooks);
-  const hooks = createHookRunner([options.hooks ?? [], requestLog.hooks ?? []].flat());
+  const { hooks, requestLog } = createHooks(options.hooks, requestLogOf(plainStore), clock, settings);
   const { onError, emit } = hooks;
   const agents = new Agents();
   const current = new CurrentCatalog(options, settings, agents, onError);
@@ -96,7 +95,7 @@ export function createServices(
   const thresholds = resolveThresholds(options.thresholds);
   const topUps = thresholds.topUp && new TopUps({ store, topUp: thresholds.topUp, onError });
   const billing = new BillingService({
-    thresholds: new ThresholdWatch({ thresholds, topUps, tell: emit }),
+    thresholds: new ThresholdWatch({ thresholds, topUps, tell: emit, onError }),
     store,
     clock,
     calibrations,
@@ -151,21 +150,24 @@ export function createServices(
   };
 }
 
-function createRequestLog(
-  store: LedgerStore,
-  { requestLogDays: days, requestLogMax: max }: Settings,
+/** The app's hooks, and those of the log of requests, which reports its errors to them. */
+function createHooks(
+  given: ChatCompletionsRouterOptions['hooks'] = [],
+  store: RequestLogStore,
   clock: StoreClock,
-  hooks: () => HookRunner,
-): RequestLogWriter {
-  return new RequestLogWriter({
-    store: requestLogOf(store),
+  { requestLogDays: days, requestLogMax: max }: Settings,
+): Pick<RouterServices, 'hooks' | 'requestLog'> {
+  const requestLog = new RequestLogWriter({
+    store,
     days,
     max,
     now: () => clock.now(),
     onError: (error) => {
-      hooks().onError(error);
+      hooks.onError(error);
     },
   });
+  const hooks = createHookRunner([given, requestLog.hooks ?? []].flat());
+  return { hooks, requestLog };
 }
 
 /** The changes for `reload`, as in the options of the router. */

@@ -92,6 +92,16 @@ export function describeAllowances(ledger: LedgerFixture): void {
       expect(await settle(1, 138n)).toMatchObject({ charged: 138n, writtenOff: 0n, available: 2n });
     });
 
+    it('counts as what was there before a charge that renews it', async () => {
+      await adjust('a1', -100n);
+      await allow();
+      await admit(1, 20n);
+      await admit(2, 0n);
+      await settle(1, 20n);
+      at('2026-04-01T00:00:01Z');
+      expect(await settle(2, 16n)).toMatchObject({ unspentBefore: 20n, unspent: 4n });
+    });
+
     it('is renewed by a sweep and a balance, too', async () => {
       await allow();
       at('2026-04-01T00:00Z');

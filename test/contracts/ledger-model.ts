@@ -237,6 +237,7 @@ export class LedgerModel {
     if (!request && !isNew) return reply({ code: 'old' });
 
     account.renew(now);
+    const unspentRenewed = account.available() + account.held();
     const type = !request ? 'o' : request.state === 'held' ? 's' : 'l';
     const held = type === 's' ? { hold: request?.hold ?? 0n } : {};
     if (!request) {
@@ -281,7 +282,9 @@ export class LedgerModel {
     const available = account.available();
     const unspent = available + account.held();
     const budgets = command.watchesBudgets && account.movedBudgets(request, charged - before);
-    return reply({ code: 'ok', charged, writtenOff: lost, available, unspent, unspentBefore, ...budgets });
+    const most = unspentRenewed > unspentBefore ? unspentRenewed : unspentBefore;
+    const unspents = { available, unspent, unspentBefore: most };
+    return reply({ code: 'ok', charged, writtenOff: lost, ...unspents, ...budgets });
   }
 
   void({ account: name, requestId, key, model, ending, provider, dimensions, ...command }: Void): VoidResult {

@@ -48,28 +48,51 @@ export class Api {
 
   /** @throws {ApiError} */
   async list<Row>(path: string, query: Readonly<Record<string, string>> = {}): Promise<List<Row>> {
-    const search = new URLSearchParams(query).toString();
-    const body = await this.#get(this.#mount + path + (search && `?${search}`));
-    try {
-      const list: List<Row> = JSON.parse(body);
-      return list;
-    } catch {
-      throw new ApiError(0, 'The server sent an invalid response.');
-    }
+    return this.get<List<Row>>(path, query);
   }
 
-  async #get(url: string): Promise<string> {
+  /** @throws {ApiError} */
+  async get<Answer>(path: string, query: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    return parsed<Answer>(await this.text(path, query));
+  }
+
+  /** The body of an answer that is not JSON. @throws {ApiError} */
+  async text(path: string, query: Readonly<Record<string, string>> = {}): Promise<string> {
+    const search = new URLSearchParams(query).toString();
+    return this.#send('GET', path + (search && `?${search}`));
+  }
+
+  /**
+   * Makes a change.
+   *
+   * @param idempotencyKey - the same for each try of one change
+   * @throws {ApiError}
+   */
+  async change<Answer>(
+    method: 'POST' | 'PATCH' | 'DELETE',
+    path: string,
+    body?: object,
+    idempotencyKey?: string,
+  ): Promise<Answer> {
+    return parsed<Answer>(await this.#send(method, path, body, idempotencyKey));
+  }
+
+  async #send(method: string, path: string, sent?: object, idempotencyKey?: string): Promise<string> {
     let response: Response;
     let body: string;
     try {
-      response = await fetch(url, {
+      response = await fetch(this.#mount + path, {
+        method,
         headers: {
           accept: 'application/json',
+          ...(sent && { 'content-type': 'application/json' }),
+          ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
           ...(this.#token && { authorization: `Bearer ${this.#token}` }),
         },
         credentials: 'same-origin',
         cache: 'no-store',
         redirect: 'error',
+        ...(sent && { body: JSON.stringify(sent) }),
       });
       body = await response.text();
     } catch {
@@ -77,6 +100,16 @@ export class Api {
     }
     if (!response.ok) throw new ApiError(response.status, messageOf(response.status, body));
     return body;
+  }
+}
+
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows what it asked for
+function parsed<Answer>(body: string): Answer {
+  try {
+    const answer: Answer = JSON.parse(body);
+    return answer;
+  } catch {
+    throw new ApiError(0, 'The server sent an invalid response.');
   }
 }
 

@@ -1,16 +1,19 @@
 import type { JSX } from 'preact';
 
 import type { Api } from './api.ts';
+import { useRoute } from './route.ts';
 import { useSession } from './session.ts';
 import { TooltipProvider } from './tooltip.tsx';
-import { UsageView } from './usage/usage-view.tsx';
+import { VIEWS } from './views.ts';
 
-/** The page. Add another view beside `UsageView`, in its own `Frame`, with the same session. */
+/** The console: one view at a time, chosen by the address, with one session. */
 export function App({ api }: { readonly api: Api }): JSX.Element {
   const session = useSession(api);
+  const route = useRoute();
+  const { View } = VIEWS.find(({ name }) => name === route.view) ?? VIEWS[0];
   return (
     <TooltipProvider>
-      <UsageView session={session} />
+      <View key={`${route.view}/${route.id ?? ''}`} session={session} route={route} />
     </TooltipProvider>
   );
 }

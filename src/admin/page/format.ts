@@ -6,6 +6,14 @@ const compact = new Intl.NumberFormat('en-US', { notation: 'compact', maximumSig
 const cents = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const day = { month: 'short', day: 'numeric', timeZone: 'UTC' } as const;
 const dayFormat = new Intl.DateTimeFormat('en-US', day);
+const momentFormat = new Intl.DateTimeFormat('en-US', {
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
 const weekdayFormat = new Intl.DateTimeFormat('en-US', { weekday: 'short', ...day });
 
 /** A decimal string of dollars → nano-dollars, exactly; 0 without one. */
@@ -64,6 +72,11 @@ export function duration(ms: number): string {
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** An ISO time as the browser's date and time: `Nov 23, 13:15:39`. */
+export function moment(at: string): string {
+  return momentFormat.format(Date.parse(at));
 }
 
 export function clock(at: number): string {

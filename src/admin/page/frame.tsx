@@ -1,10 +1,13 @@
 import type { ComponentChildren, JSX } from 'preact';
 
+import { hrefOf } from './route.ts';
 import type { Session } from './session.ts';
 import { SignIn } from './sign-in.tsx';
 import { ThemeButton } from './theme-button.tsx';
 
 export interface FrameProps {
+  /** Of the view, in the address. */
+  readonly name: string;
   readonly title: string;
   readonly session: Session;
   /** The last error. */
@@ -12,19 +15,20 @@ export interface FrameProps {
   /** Shown beside the title. */
   readonly status?: string | undefined;
   /** Filters of the view. */
-  readonly controls: ComponentChildren;
+  readonly controls?: ComponentChildren;
   /** The view; undefined until it has something to show. */
   readonly children?: JSX.Element | undefined;
 }
 
 /** Header and body of a view. The body is the view, the sign-in form, or before either is ready only the notice. */
-export function Frame({ title, session, notice, status, controls, children }: FrameProps): JSX.Element {
+export function Frame({ name, title, session, notice, status, controls, children }: FrameProps): JSX.Element {
   const view = session.prompt === undefined ? children : undefined;
   return (
     <>
       <header>
         <div class="bar">
           <Mark />
+          {session.prompt === undefined && <Links current={name} />}
           <h1>{title}</h1>
           <p id="updated" class="faint">
             {view && status}
@@ -48,6 +52,26 @@ export function Frame({ title, session, notice, status, controls, children }: Fr
         {view}
       </main>
     </>
+  );
+}
+
+const LINKS = [
+  { name: 'overview', text: 'Overview', href: '#' },
+  { name: 'accounts', text: 'Accounts', href: hrefOf('accounts') },
+  { name: 'requests', text: 'Requests', href: hrefOf('requests') },
+  { name: 'providers', text: 'Providers', href: hrefOf('providers') },
+];
+
+/** @param current - name of the view */
+function Links({ current }: { readonly current: string }): JSX.Element {
+  return (
+    <nav aria-label="Views">
+      {LINKS.map(({ name, text, href }) => (
+        <a key={name} href={href} aria-current={name === current ? 'page' : undefined}>
+          {text}
+        </a>
+      ))}
+    </nav>
   );
 }
 

@@ -105,12 +105,7 @@ export const updateAccountCommand: StoreCommand = {
 
 /** Without a cache to invalidate: every process checks the policy's version in the store when it admits a completion. */
 function policiesOf(store: LedgerStore): Accounts {
-  return createAccountPolicies(
-    store,
-    createAccounts(store),
-    { invalidate: () => {} },
-    store.requestLog ?? { forget: async () => {} },
-  );
+  return createAccountPolicies(store, createAccounts(store), { invalidate: () => {} });
 }
 
 function details({ id, balance, held, spent, granted, frozen, policy, limits }: AccountDetails): string {

@@ -4,6 +4,7 @@ import { csvLine } from '../../ledger/operations/csv.ts';
 import type { LoggedAttempt, LoggedRequest } from '../../request-log/logged-request.ts';
 import { findLogged, type RequestSearch, searchLog, STATUS_CLASSES } from '../../request-log/search.ts';
 import { date, NotFoundError, type StoreCommand, usd, UsageError, wholeNumber } from './command.ts';
+import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
 import { table } from '../terminal/table.ts';
 
 const HEADS = [
@@ -169,7 +170,7 @@ function story(request: LoggedRequest): string[] {
   const known = facts.filter(([, fact]) => fact !== undefined);
   const width = Math.max(...known.map(([name]) => name.length));
   return [
-    ...known.map(([name, fact]) => `${name.padEnd(width)}  ${fact}`),
+    ...known.map(([name, fact]) => `${name.padEnd(width)}  ${escapeControlCharacters(fact ?? '')}`),
     ...(attempts.length === 0 ? [] : ['', ...table(ATTEMPT_HEADS, attempts.map(attemptCells))]),
   ];
 }

@@ -286,8 +286,8 @@ export type SettleResult = ReplyMeta &
         readonly writtenOff: NanoDollars;
         readonly available: NanoDollars;
         /**
-         * `available` and `held` together, after the command and before it: each amount between them was crossed by this
-         * command alone.
+         * `available` and `held` together, after the command and before its charge, with an allowance that it renewed: each
+         * amount between them was crossed by this command alone.
          */
         readonly unspent: NanoDollars;
         readonly unspentBefore: NanoDollars;

@@ -213,6 +213,7 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
   }
 
   renewDue(account, now);
+  const unspentRenewed = totals.available + totals.held;
   const request = known ?? orphan(account, command, now);
   if (known) takeIdempotencyKey(account, known, command);
   const type = !known ? 'o' : known.state === 'held' ? 's' : 'l';
@@ -244,7 +245,17 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
     ...(shared.length > 0 && { sharedDimensions: shared }),
     ...budgetsIn(account, command, request, moved),
   };
-  return { code: 'ok', charged, writtenOff, available, unspent, unspentBefore, ...told, now, seq };
+  return {
+    code: 'ok',
+    charged,
+    writtenOff,
+    available,
+    unspent,
+    unspentBefore: larger(unspentBefore, unspentRenewed),
+    ...told,
+    now,
+    seq,
+  };
 });
 
 /** The budgets member of a reply. */

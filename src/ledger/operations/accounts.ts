@@ -1,4 +1,4 @@
-import type { DeletedAccount, LedgerStore } from '../contract/ledger-store.ts';
+import type { DeletedAccount, LedgerStore, RequestLogStore } from '../contract/ledger-store.ts';
 import { formatUsd } from '../contract/money.ts';
 import { topUpClaim } from '../contract/reserved-ids.ts';
 import { optionsObject } from '../../platform/options-object.ts';
@@ -107,7 +107,11 @@ const MAX_ACCOUNTS = 1000;
 /** Balances that are read concurrently: a page must not block the store for requests. */
 const AT_ONCE = 20;
 
-export function createAccounts(store: LedgerStore): Accounts {
+/** @param requestLog - the log of requests, which forgets a deleted account too */
+export function createAccounts(
+  store: LedgerStore,
+  requestLog: Pick<RequestLogStore, 'forget'> | undefined = store.requestLog,
+): Accounts {
   async function get(id: string): Promise<AccountInfo | undefined> {
     const balance = await store.balance(id);
     if (!balance) return undefined;
@@ -153,6 +157,8 @@ export function createAccounts(store: LedgerStore): Accounts {
       if (result.code === 'running') throw new AccountBusyError(account, result.requests);
       // It has the account's ID, and an ID for a payment that a new account must not have.
       await store.claim?.(topUpClaim(account), 0);
+      // Also of an account that is gone: an earlier call may have failed here.
+      await requestLog?.forget(account);
       if (result.code === 'no_account') return undefined;
       const { deleted, durable } = result;
       return { ...deletedInfo(deleted), ...(durable !== undefined && { durable }) };

@@ -31,9 +31,9 @@ export function openStore(
   throw new TypeError(`store must be 'memory:', 'sqlite:FILE', a redis:// URL or a store object, got ${got}`);
 }
 
-/** The store's log of requests; where it has none, one in memory. */
-export function requestLogOf({ requestLog = new MemoryRequestLog() }: LedgerStore): RequestLogStore {
-  return requestLog;
+/** The store's log of requests; a log in memory for a store that has none. */
+export function requestLogOf({ requestLog }: LedgerStore): RequestLogStore {
+  return requestLog ?? new MemoryRequestLog();
 }
 
 /** A store in messages: its URL, without a password. */

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 
 import { endpoints } from '../../../src/admin/endpoints.ts';
 import { MemoryStore } from '../../../src/index.ts';
+import { rowOf } from '../../../src/request-log/logged-request.ts';
 import { requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
 
@@ -25,11 +26,24 @@ async function chargeRequest(store: MemoryStore): Promise<void> {
   await store.grant({ account: 'acme', id: 'opening', amount: 10_000_000_000n });
   await store.settle({ ...request, amount: 20_000_000n, model: 'some/model', usage: USAGE, force: true });
   await store.requestLog.append([
-    {
-      id: REQUEST,
-      account: 'acme',
-      json: JSON.stringify({ id: REQUEST, createdAt: new Date(), attempts: [], status: 200 }),
-    },
+    rowOf(
+      {
+        requestId: REQUEST,
+        startedAt: Date.now(),
+        endpoint: 'completions',
+        method: 'POST',
+        path: '/v1/chat/completions',
+        status: 200,
+        account: 'acme',
+        key: 'label',
+        stream: false,
+        attempts: [],
+        durationMs: 1,
+        admitted: true,
+      },
+      undefined,
+      false,
+    ),
   ]);
 }
 

@@ -91,6 +91,27 @@ describeEachStore('thresholds', (newLedger) => {
     expect(settled.at(-1)?.available).toBe('5.00');
   });
 
+  it('are of each account where a function says them', async () => {
+    const plans: Record<string, readonly string[]> = { pro: ['5.00'], big: ['8.00'], odd: ['x'] };
+    const router = open({
+      balanceBelow: (account) => plans[account],
+      budgetAt: (account) => (account === 'pro' ? ['0.5'] : undefined),
+    });
+    for (const account of ['pro', 'big', 'free', 'odd']) {
+      await router.credits.grant(account, '10.00', { id: 'welcome' });
+      await router.accounts.update(account, { budget: { amount: '12.00', per: 'lifetime' } });
+      const hold = await router.holds.open({ account, model: 'job', amount: '6.00' });
+      expect(await hold.settle('6.00')).toMatchObject({ charged: '6.00' });
+    }
+    expect(crossed.map(({ account, threshold }) => `${account} ${threshold}`)).toEqual([
+      'pro 5.00',
+      'big 8.00',
+    ]);
+    expect(budgets.map(({ account, share }) => `${account} ${share}`)).toEqual(['pro 0.5']);
+    expect(errors.map(({ message }) => message)).toEqual(['The thresholds of account odd are not known']);
+    expect(String(errors[0]?.cause)).toContain('thresholds.balanceBelow[0] must be a decimal string of USD');
+  });
+
   it('are not crossed by what is only held', async () => {
     const router = open({ balanceBelow: ['5.00'] });
     await router.credits.grant('acme', '10.00', { id: 'welcome' });

@@ -2,85 +2,102 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 
-import { QUESTION, startGateway } from '../../helpers/gateway.ts';
-import { answerJson } from '../../helpers/provider.ts';
+import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
+import { answerJson, completionBody } from '../../helpers/provider.ts';
+import { QUESTION } from '../../helpers/gateway.ts';
+import { startTwoTargets } from '../faults/two-targets.ts';
 import { run } from './run-in-process.ts';
 
-describe('the commands requests', () => {
-  let folder: string;
-  let store: string;
-  let good = '';
-  let bad = '';
+const folder = mkdtempSync(join(tmpdir(), 'ccr-requests-'));
+const STORE = ['--store', 'sqlite:./credits.db'];
+const ids: string[] = [];
 
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'ccr-requests-'));
-    store = `sqlite:${folder}/credits.db`;
-    const gateway = await startGateway({ store, retries: false });
-    const ask = async (): Promise<string> => {
-      const response = await gateway.post(QUESTION);
-      await response.text();
-      return response.headers.get('x-request-id') ?? '';
-    };
-    good = await ask();
-    gateway.provider.script = answerJson('{"error":{"message":"\\u001b[2Jno","code":"\\u001b[2Jfull"}}', 503);
-    bad = await ask();
-    await gateway.close();
+beforeAll(async () => {
+  const store = `sqlite:${join(folder, 'credits.db')}`;
+  const targets = await startTwoTargets({ store, retries: { perTarget: 0 } });
+  const { gateway, primary, fallback } = targets;
+  primary.answer(answerJson(JSON.stringify({ error: { message: 'no', code: 'overloaded' } }), 503));
+  fallback.answer(answerJson(completionBody()));
+  for (const body of [QUESTION, { ...QUESTION, model: 'no/such' }]) {
+    const response = await gateway.post(body);
+    await response.text();
+    ids.push(response.headers.get('x-request-id') ?? '');
+  }
+  await targets.close();
+});
+
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+it('lists requests as a table, the newest first', async () => {
+  const { code, stdout } = await run(['requests', 'list', ...STORE], { folder });
+  expect(code).toBe(0);
+  const [heads, newest, oldest] = stdout.split('\n').map((line) => line.replaceAll(/ +/g, ' '));
+  expect(heads).toContain('TIME REQUEST ACCOUNT MODEL PROVIDER STATUS CODE FIRST BYTE TOTAL CHARGED');
+  expect(newest).toContain(`${ids[1]} acct – – 404 model_not_found –`);
+  expect(oldest).toContain(`${ids[0]} acct acme/fast fallback 200`);
+});
+
+it('filters, and pages by a cursor', async () => {
+  const list = (...args: string[]) => run(['requests', 'list', ...STORE, ...args], { folder });
+  expect((await list('--status', '4xx')).stdout).not.toContain(ids[0]);
+  expect((await list('--code', 'overloaded')).stdout).not.toContain(ids[1]);
+  const first = await list('--limit', '1');
+  expect(first.stdout).toContain(ids[1]);
+  expect(first.stderr).toContain(`there may be more: --cursor ${ids[1]}`);
+  expect((await list('--cursor', ids[1] ?? '')).stdout).toContain(ids[0]);
+  expect((await list('--model', 'other')).stdout).toBe('no requests\n');
+  expect(await list('--status', '99')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--status must be a status such as 429, or 2xx, 4xx, 5xx, got "99"'),
   });
+  expect((await list('--json', '--csv')).code).toBe(2);
+});
 
-  afterAll(() => {
-    rmSync(folder, { recursive: true });
-  });
+it('lists requests as JSON and CSV', async () => {
+  const json = await run(['requests', 'list', '--json', '--status', '200', ...STORE], { folder });
+  expect(JSON.parse(json.stdout)).toMatchObject({ id: ids[0], status: 200, state: 'settled' });
+  const [heads, row] = (
+    await run(['requests', 'list', '--csv', '--status', '404', ...STORE], { folder })
+  ).stdout.split('\n');
+  expect(heads).toBe(
+    'id,createdAt,account,key,model,provider,upstreamModel,status,code,streamed,firstByteMs,durationMs,state,charged,cost,promptTokens,completionTokens',
+  );
+  expect(row).toMatch(new RegExp(`^${ids[1]},.*,404,model_not_found,false,,[\\d.]+,refused,0.00,,,$`));
+});
 
-  const command = async (...args: string[]): Promise<Awaited<ReturnType<typeof run>>> =>
-    run(['requests', ...args, '--store', store], { folder });
+it('shows a request with its attempts', async () => {
+  const { code, stdout } = await run(['requests', 'show', ids[0] ?? '', ...STORE], { folder });
+  expect(code).toBe(0);
+  const lines = stdout.split('\n').map((line) => line.replaceAll(/ +/g, ' ').trim());
+  expect(lines).toContain(`request ${ids[0]}`);
+  expect(lines).toContain('status 200');
+  expect(lines.some((line) => /^1 \d+ ms \d+ ms primary .*503.*overloaded/.test(line))).toBe(true);
+  expect(lines.some((line) => /^2 \d+ ms \d+ ms fallback .*200/.test(line))).toBe(true);
+});
 
-  it('list what was asked, as a table, as JSON and as CSV', async () => {
-    const { code, stdout } = await command('list', '--account', 'acct');
-    expect(code).toBe(0);
-    const [head = '', ...rows] = stdout.trimEnd().split('\n');
-    expect(head).toMatch(
-      /^TIME +REQUEST +ACCOUNT +MODEL +PROVIDER +STATUS +CODE +FIRST BYTE +TOTAL +CHARGED$/,
-    );
-    expect(rows).toEqual([
-      expect.stringMatching(new RegExp(`^\\S+ +${bad} +acct +acme/fast +loopback +503 .*–$`)),
-      expect.stringMatching(
-        new RegExp(`^\\S+ +${good} +acct +acme/fast +loopback +200 .*ms +\\$0\\.000045$`),
-      ),
-    ]);
-    const json = await command('list', '--status', '2xx', '--json');
-    expect(JSON.parse(json.stdout)).toMatchObject({ id: good, state: 'settled', charged: '0.000045' });
-    const csv = await command('list', '--csv');
-    expect(csv.stdout.split('\n')[0]).toMatch(
-      /^id,createdAt,account,key,model,provider,upstreamModel,status,/,
-    );
-    expect(csv.stdout).toContain(`${good},`);
-    expect(await command('list', '--model', 'none')).toMatchObject({ stdout: 'no requests\n' });
-  });
+it('shows no control characters of a provider', async () => {
+  const store = new SqliteStore(join(folder, 'credits.db'));
+  const [row] = await store.requestLog.page({ from: '0', before: ids[1] ?? '', limit: 1 });
+  const json = row?.json.replace('"finishReason":"stop"', String.raw`"finishReason":"\u001b[2Jx"`) ?? '';
+  expect(json).not.toBe(row?.json);
+  await store.requestLog.append([{ id: ids[0] ?? '', account: 'acct', json, replaces: true }]);
+  await store.close();
+  const { stdout } = await run(['requests', 'show', ids[0] ?? '', ...STORE], { folder });
+  expect(stdout).toContain(String.raw`finished, \u001b[2Jx`);
+  expect(stdout).not.toContain('\u001b[2J');
+});
 
-  it('say where to go on', async () => {
-    const first = await command('list', '--limit', '1');
-    const [, cursor = ''] = /there may be more: --cursor (\S+)/.exec(first.stderr) ?? [];
-    const second = await command('list', '--limit', '1', '--cursor', cursor, '--json');
-    expect(JSON.parse(second.stdout)).toMatchObject({ id: good });
-  });
+it('says that a request is not in the log', async () => {
+  const shown = await run(['requests', 'show', '0000000000000000000', '--json', ...STORE], { folder });
+  expect(shown.code).toBe(1);
+  expect(JSON.parse(shown.stdout)).toEqual({ request: '0000000000000000000', error: 'no_request' });
+});
 
-  it('show one with its attempts, without control characters of a provider', async () => {
-    const { stdout } = await command('show', bad);
-    expect(stdout).toMatch(/^status +503$/m);
-    expect(stdout).toMatch(/^charge +voided$/m);
-    expect(stdout).toMatch(/^ +1 .*loopback +upstream-model +503\b/m);
-    expect(stdout).not.toContain('\u001b');
-  });
-
-  it.each([
-    [['show', '0000000000000000000'], 1, 'is not in the log'],
-    [['list', '--status', '9xx'], 2, '--status must be a status such as 429'],
-    [['list', '--limit', '501'], 2, 'limit must be an integer from 1 to 500, got 501'],
-    [['list', '--json', '--csv'], 2, '--json and --csv exclude each other'],
-    [['list', '--from', 'yesterday'], 2, '--from must be a date'],
-  ])('name what is wrong: %j', async (args, code, message) => {
-    expect(await command(...args)).toMatchObject({ code, stderr: expect.stringContaining(message) });
-  });
+it('forgets the requests of an account that is deleted', async () => {
+  expect((await run(['delete', 'acct', ...STORE], { folder })).code).toBe(0);
+  expect((await run(['requests', 'list', ...STORE], { folder })).stdout).toBe('no requests\n');
 });

@@ -1,175 +1,289 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import type { ResponseEnded, Settled } from '../../../src/index.ts';
-import type { RequestLogRow } from '../../../src/ledger/contract/request-log.ts';
 import { RequestIds } from '../../../src/ledger/contract/request-ids.ts';
+import type { RequestLogRow } from '../../../src/ledger/contract/request-log.ts';
 import { MemoryRequestLog } from '../../../src/ledger/stores/memory/memory-request-log.ts';
-import { RequestLogWriter } from '../../../src/request-log/request-log.ts';
+import type { ResponseEnded, Settled } from '../../../src/observability/hooks.ts';
+import { RequestLogWriter, type RequestLogOptions } from '../../../src/request-log/request-log.ts';
 
-const ids = new RequestIds(() => Date.now());
+const DAY_MS = 86_400_000;
+const ids = new RequestIds();
 
-class Log extends MemoryRequestLog {
-  isAvailable = true;
+/** A store that can be away, and counts what it is asked. */
+class Store extends MemoryRequestLog {
+  isAway = false;
   readonly batches: number[] = [];
-  readonly replaced: string[] = [];
+  trims = 0;
 
   override async append(rows: readonly RequestLogRow[]): Promise<void> {
-    if (!this.isAvailable) throw new Error('not now');
+    if (this.isAway) throw new Error('away');
     this.batches.push(rows.length);
-    this.replaced.push(...rows.filter(({ replaces }) => replaces).map(({ id }) => id));
     await super.append(rows);
+  }
+
+  override async trim(before: string, max: number): Promise<number> {
+    this.trims += 1;
+    return super.trim(before, max);
   }
 }
 
-function ended(more: Partial<ResponseEnded> = {}): ResponseEnded {
-  return {
-    requestId: ids.next(),
-    endpoint: 'completions',
-    method: 'POST',
-    path: '/chat/completions',
-    startedAt: Date.now(),
-    status: 200,
-    account: 'acme',
-    key: 'k',
-    stream: false,
-    attempts: [],
-    durationMs: 5,
-    admitted: true,
-    ...more,
-  };
+class Log {
+  readonly store = new Store();
+  readonly errors: string[] = [];
+  readonly writer: RequestLogWriter;
+
+  constructor(options: Partial<RequestLogOptions> = {}) {
+    const onError = ({ message }: Error): void => void this.errors.push(message);
+    const defaults = { store: this.store, days: 7, max: 100_000, now: Date.now, onError };
+    this.writer = new RequestLogWriter({ ...defaults, ...options });
+  }
+
+  ended(more: Partial<ResponseEnded> = {}): string {
+    const requestId = more.requestId ?? ids.next();
+    this.writer.hooks?.onResponse?.({ ...ENDED, startedAt: Date.now(), ...more, requestId });
+    return requestId;
+  }
+
+  refused(account = 'acme'): string {
+    return this.ended({ admitted: false, status: 429, errorCode: 'rate_limit_exceeded', account });
+  }
+
+  settled(requestId: string): void {
+    this.writer.hooks?.onSettled?.({ ...SETTLED, requestId });
+  }
 }
 
-function settled(requestId: string, more: Partial<Settled> = {}): Settled {
-  return {
-    requestId,
-    account: 'acme',
-    key: 'k',
-    model: 'm',
-    provider: 'p',
-    upstreamModel: 'm',
-    charged: '0.10',
-    writtenOff: '0.00',
-    voided: false,
-    usageSource: 'none',
-    ending: 'finished',
-    ...more,
-  };
-}
+const ENDED: Omit<ResponseEnded, 'requestId' | 'startedAt'> = {
+  endpoint: 'completions',
+  method: 'POST',
+  path: '/v1/chat/completions',
+  status: 200,
+  account: 'acme',
+  key: 'k1',
+  model: 'acme/fast',
+  provider: 'loopback',
+  upstreamModel: 'fast',
+  stream: false,
+  attempts: [],
+  durationMs: 12.5,
+  ending: 'finished',
+  admitted: true,
+};
 
-describe('the writer of the request log', () => {
-  let log: Log;
-  let errors: Error[];
-  let writer: RequestLogWriter;
-  const write = (event: ResponseEnded): unknown => writer.hooks?.onResponse?.(event);
-  const settle = (event: Settled): unknown => writer.hooks?.onSettled?.(event);
-  const logged = async (): Promise<number> =>
-    (await log.page({ from: '0', before: '~', limit: 100_000 })).length;
+const SETTLED: Omit<Settled, 'requestId'> = {
+  account: 'acme',
+  key: 'k1',
+  model: 'acme/fast',
+  provider: 'loopback',
+  upstreamModel: 'fast',
+  charged: '0.25',
+  writtenOff: '0.00',
+  voided: false,
+  usageSource: 'upstream',
+  ending: 'finished',
+};
 
-  beforeEach(() => {
-    vi.useFakeTimers();
-    log = new Log();
-    errors = [];
-    const onError = (error: Error): number => errors.push(error);
-    writer = new RequestLogWriter({ store: log, days: 7, max: 100_000, now: () => Date.now(), onError });
+beforeEach(() => {
+  vi.useFakeTimers({
+    toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance', 'Date'],
   });
+});
 
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+afterEach(() => {
+  vi.useRealTimers();
+});
 
-  it('writes each second, or a hundred at once', async () => {
-    for (let n = 0; n < 130; n++) {
-      const event = ended();
-      write(event);
-      settle(settled(event.requestId));
-    }
-    await vi.advanceTimersByTimeAsync(0);
-    expect(log.batches).toEqual([100, 30]);
-    const event = ended();
-    write(event);
-    settle(settled(event.requestId));
+describe('the writer of the log of requests', () => {
+  it('writes a second after the response, and nothing on its path', async () => {
+    const log = new Log();
+    const id = log.ended();
+    log.settled(id);
+    expect(log.store.batches).toEqual([]);
     await vi.advanceTimersByTimeAsync(999);
-    expect(await logged()).toBe(130);
+    expect(log.store.batches).toEqual([]);
     await vi.advanceTimersByTimeAsync(1);
-    expect(await logged()).toBe(131);
-    expect(vi.getTimerCount()).toBe(0);
+    expect(log.store.batches).toEqual([1]);
+    expect((await log.store.find(id))?.json).toContain('"charged":"0.25"');
   });
 
-  it('has a charge that is posted before the response is over', async () => {
-    const event = ended();
-    settle(settled(event.requestId));
-    write(event);
-    expect(await writer.find(event.requestId)).toMatchObject({ state: 'settled', charged: '0.10' });
+  it('writes in batches of at most 100, the first as soon as it is full', async () => {
+    const log = new Log();
+    for (let n = 0; n < 250; n++) log.settled(log.ended());
+    await vi.advanceTimersByTimeAsync(0);
+    expect(log.store.batches).toEqual([100, 100, 50]);
   });
 
-  it('logs a request without its charge after two seconds, and again with it', async () => {
-    const event = ended();
-    write(event);
+  it('loses only what waits in a crash: what a second process finds was written before', async () => {
+    const log = new Log();
+    const first = log.ended();
+    log.settled(first);
     await vi.advanceTimersByTimeAsync(1000);
-    expect(await logged()).toBe(0);
-    await vi.advanceTimersByTimeAsync(2000);
-    expect(await writer.find(event.requestId)).toMatchObject({ state: 'unsettled', charged: '0.00' });
-    settle(settled(event.requestId, { charged: '0.00', voided: true }));
-    expect(await writer.find(event.requestId)).toMatchObject({ state: 'voided' });
-    expect([await logged(), log.replaced]).toEqual([1, [event.requestId]]);
-  });
-
-  it('keeps 10,000 requests for a store that is unavailable, and says how many it lost', async () => {
-    log.isAvailable = false;
-    const events = Array.from({ length: 10_050 }, () => ended({ admitted: true }));
-    for (const event of events) {
-      settle(settled(event.requestId));
-      write(event);
-    }
-    await vi.advanceTimersByTimeAsync(5000);
-    expect(errors.map(({ message }) => message)).toContain('not now');
-    log.isAvailable = true;
-    errors.length = 0;
-    await vi.advanceTimersByTimeAsync(1000);
-    expect(await logged()).toBe(10_000);
-    expect(await writer.find(events[0]?.requestId ?? '')).toBeUndefined();
-    expect(await writer.find(events.at(-1)?.requestId ?? '')).toBeDefined();
-    expect(errors.map(({ message }) => message)).toEqual([
-      'The request log lost 50 requests: its store could not be written',
-    ]);
-  });
-
-  it('bounds the requests whose charge is still to come, and charges without a request', async () => {
-    const events = Array.from({ length: 10_001 }, () => ended());
-    for (const event of events) write(event);
-    expect(await writer.find(events[0]?.requestId ?? '')).toMatchObject({ state: 'unsettled' });
-    expect(await writer.find(events[1]?.requestId ?? '')).toBeUndefined();
-    for (let n = 0; n < 1001; n++) settle(settled(`early${n}`));
-    write(ended({ requestId: 'early1' }));
-    expect(await writer.find(events[0]?.requestId ?? '')).toBeDefined();
-  });
-
-  it('is trimmed as it grows', async () => {
-    writer = new RequestLogWriter({
-      store: log,
+    const second = log.ended();
+    log.settled(second);
+    // The process dies here. Another one opens the store.
+    const other = new RequestLogWriter({
+      store: log.store,
       days: 7,
-      max: 200,
-      now: () => Date.now(),
+      max: 10,
+      now: Date.now,
       onError: () => {},
     });
-    for (let n = 0; n < 1000; n++) {
-      const event = ended();
-      write(event);
-      settle(settled(event.requestId));
-    }
-    await vi.advanceTimersByTimeAsync(1000);
-    expect(await logged()).toBe(200);
-    await vi.advanceTimersByTimeAsync(8 * 86_400_000);
-    write(ended({ admitted: false, status: 429 }));
-    await vi.advanceTimersByTimeAsync(1000);
-    expect(await logged()).toBe(1);
+    expect(await other.find(first)).toMatchObject({ id: first, state: 'settled' });
+    expect(await other.find(second)).toBeUndefined();
   });
 
-  it('writes what waits when it is closed, and sets no timer afterwards', async () => {
-    const event = ended();
-    write(event);
-    await writer.close();
-    expect(await log.find(event.requestId)).toBeDefined();
-    expect(vi.getTimerCount()).toBe(0);
+  it('takes a charge that is posted before the response is over', async () => {
+    const log = new Log();
+    const id = ids.next();
+    log.settled(id);
+    log.ended({ requestId: id });
+    expect(await log.writer.find(id)).toMatchObject({ state: 'settled', charged: '0.25' });
+  });
+
+  it('remembers 1,000 such charges, as those of holds never have a response', async () => {
+    const log = new Log();
+    const early = Array.from({ length: 1001 }, () => ids.next());
+    for (const id of early) log.settled(id);
+    for (const id of early) log.ended({ requestId: id });
+    await log.writer.close();
+    expect((await log.writer.find(early[0] ?? ''))?.state).toBe('unsettled');
+    expect((await log.writer.find(early[1] ?? ''))?.state).toBe('settled');
+  });
+
+  it('writes a request without its charge after two seconds, and replaces the row when it is posted', async () => {
+    const log = new Log();
+    const id = log.ended();
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(await log.store.find(id)).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(2000);
+    expect((await log.store.find(id))?.json).toContain('"state":"unsettled"');
+    log.settled(id);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect((await log.store.find(id))?.json).toContain('"state":"settled"');
+    expect(await log.store.page({ from: '0', before: 'z', limit: 10 })).toHaveLength(1);
+  });
+
+  it('waits for the charges of 10,000 requests, and writes the oldest without one beyond', async () => {
+    const log = new Log();
+    const pending = Array.from({ length: 10_001 }, () => log.ended());
+    expect(log.writer.counts().waiting).toBe(10_001);
+    const [oldest = '', second = ''] = pending;
+    log.settled(oldest);
+    log.settled(second);
+    expect((await log.writer.find(oldest))?.state).toBe('unsettled');
+    expect((await log.writer.find(second))?.state).toBe('settled');
+  });
+
+  it('keeps the newest 10,000 while the store is away, and says once that it is, and then what is lost', async () => {
+    const log = new Log();
+    log.store.isAway = true;
+    const all = Array.from({ length: 10_005 }, () => {
+      const id = log.ended();
+      log.settled(id);
+      return id;
+    });
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(log.errors).toEqual(['The log of requests could not be written']);
+    expect(log.writer.counts()).toEqual({ written: 0, waiting: 10_000, refusalsLeftOut: 0, lost: 5 });
+    log.store.isAway = false;
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(log.errors).toEqual([
+      'The log of requests could not be written',
+      'The log of requests lost 5 rows: its store was unavailable',
+    ]);
+    expect(log.writer.counts()).toEqual({ written: 10_000, waiting: 0, refusalsLeftOut: 0, lost: 5 });
+    expect(await log.store.find(all[4] ?? '')).toBeUndefined();
+    expect(await log.store.find(all[5] ?? '')).toBeDefined();
+  });
+
+  it('logs 100 refusals of an account in a minute, counts the rest, and all of another account', async () => {
+    const log = new Log();
+    for (let n = 0; n < 150; n++) log.refused();
+    const other = log.refused('other');
+    expect(log.writer.counts()).toMatchObject({ waiting: 101, refusalsLeftOut: 50 });
+    expect(await log.writer.find(other)).toMatchObject({ state: 'refused', code: 'rate_limit_exceeded' });
+    await vi.advanceTimersByTimeAsync(60_000);
+    const later = log.refused();
+    expect(await log.writer.find(later)).toMatchObject({ state: 'refused' });
+  });
+
+  it('logs completions and metered routes of a known account alone', async () => {
+    const log = new Log();
+    const { account: _, ...nobody } = ENDED;
+    log.writer.hooks?.onResponse?.({ ...nobody, requestId: ids.next(), startedAt: 0 });
+    log.ended({ endpoint: 'models' });
+    const metered = log.ended({ endpoint: 'metered' });
+    log.settled(metered);
+    expect((await log.writer.search()).requests).toMatchObject([{ id: metered, endpoint: 'metered' }]);
+  });
+
+  it('says of 20 attempts the first 16', async () => {
+    const log = new Log();
+    const attempt = { provider: 'p', model: 'm', host: 'h', port: 443, startedAt: Date.now(), durationMs: 1 };
+    const id = log.ended({
+      attempts: Array.from({ length: 20 }, (_, n) => ({ ...attempt, status: 500 + n })),
+    });
+    log.settled(id);
+    const attempts = (await log.writer.find(id))?.attempts;
+    expect(attempts?.map(({ status }) => status)).toEqual(Array.from({ length: 16 }, (_, n) => 500 + n));
+  });
+
+  it('trims by age each minute, also while there are no requests', async () => {
+    const log = new Log({ days: 1 });
+    log.writer.start();
+    const id = log.ended();
+    log.settled(id);
+    await vi.advanceTimersByTimeAsync(DAY_MS - 60_000);
+    expect(await log.store.find(id)).toBeDefined();
+    await vi.advanceTimersByTimeAsync(180_000);
+    expect(await log.store.find(id)).toBeUndefined();
+    await log.writer.close();
+  });
+
+  it('trims with the first write, and once a hundredth of the maximum is written', async () => {
+    const log = new Log({ max: 1000 });
+    log.settled(log.ended());
+    await log.writer.flush();
+    expect(log.store.trims).toBe(1);
+    for (let n = 0; n < 10; n++) log.settled(log.ended());
+    await log.writer.flush();
+    expect(log.store.trims).toBe(1);
+    log.settled(log.ended());
+    await log.writer.flush();
+    expect(log.store.trims).toBe(2);
+  });
+
+  it('with 0 days has no hooks, deletes what is there within a minute, and then rests', async () => {
+    const log = new Log({ days: 0 });
+    await log.store.append([{ id: ids.next(), account: 'acme', json: '{}' }]);
+    expect(log.writer.hooks).toBeUndefined();
+    log.writer.start();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(await log.store.page({ from: '0', before: 'z', limit: 10 })).toEqual([]);
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect(log.store.trims).toBe(1);
+  });
+
+  it('forgets an account with what still waits of it', async () => {
+    const log = new Log();
+    const written = log.ended();
+    log.settled(written);
+    await log.writer.flush();
+    const waiting = log.ended();
+    log.settled(waiting);
+    const pending = log.ended();
+    const other = log.ended({ account: 'other' });
+    await log.writer.forget('acme');
+    log.settled(pending);
+    await log.writer.close();
+    for (const id of [written, waiting, pending]) expect(await log.writer.find(id)).toBeUndefined();
+    expect(await log.writer.find(other)).toMatchObject({ account: 'other' });
+  });
+
+  it('writes everything when it is closed, also what has no charge yet', async () => {
+    const log = new Log();
+    const id = log.ended();
+    await log.writer.close();
+    expect((await log.store.find(id))?.json).toContain('"state":"unsettled"');
   });
 });

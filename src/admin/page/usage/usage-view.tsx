@@ -27,6 +27,7 @@ export function UsageView({ session }: { readonly session: Session }): JSX.Eleme
   useEffect(() => history.replaceState(null, '', hashOf(query)), [query]);
   return (
     <Frame
+      name="overview"
       title="Usage"
       session={session}
       notice={failure === undefined ? undefined : noticeOf(failure, range)}

@@ -15,6 +15,7 @@ import { claim } from './sqlite-claims.ts';
 import { followClock } from './sqlite-clock.ts';
 import { deletedAccounts } from './sqlite-deletion.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
+import { rehearseRequestLog } from './sqlite-request-log.ts';
 import { prunePage } from './sqlite-pruning.ts';
 
 /** Not a valid account name, so no account can have it. */
@@ -122,4 +123,5 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
   deletedAccounts(sql);
   announceGateway(sql, account, now, HOUR_MS);
   liveGateways(sql, now);
+  rehearseRequestLog(sql, account);
 }

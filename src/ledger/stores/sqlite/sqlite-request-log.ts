@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises';
+
 import {
   type RequestLogPage,
   type RequestLogRow,
@@ -8,76 +10,86 @@ import { text } from './sqlite-columns.ts';
 import type { Row, Sql } from './sqlite-schema.ts';
 import type { SqliteSession } from './sqlite-session.ts';
 
-/** A request log in the ledger file, in a table of its own that is made when it is first used. */
+/** A request log in the ledger file, in a table of its own. */
 export class SqliteRequestLog implements RequestLogStore {
   readonly #session: SqliteSession;
-  #hasTable = false;
 
   constructor(session: SqliteSession) {
     this.#session = session;
   }
 
   async append(rows: readonly RequestLogRow[]): Promise<void> {
-    await this.#write((sql) => {
-      for (const { id, account, json } of rows) sql(SAVE).run(id, account, json);
-    });
+    await this.#session.write('write', ({ sql }) => appendRows(sql, rows));
   }
 
   async find(id: string): Promise<RequestLogRow | undefined> {
-    const row = await this.#read((sql) => sql(FIND).get(id));
-    return row && rowOf(row);
+    return this.#session.read((sql) => findRow(sql, id));
   }
 
-  async page({ account, from, before, limit }: RequestLogPage): Promise<readonly RequestLogRow[]> {
-    const rows = await this.#read((sql) =>
-      account === undefined
-        ? sql(PAGE).all(from, before, limit)
-        : sql(PAGE_OF_ACCOUNT).all(account, from, before, limit),
-    );
-    return rows.map(rowOf);
+  async page(query: RequestLogPage): Promise<readonly RequestLogRow[]> {
+    return this.#session.read((sql) => pageOfRows(sql, query));
   }
 
   async trim(before: string, max: number): Promise<number> {
-    return this.#write((sql) => {
-      const [newest] = sql(NEWEST_SURPLUS).all(max);
-      const surplus = newest && text(newest, 'id');
-      return surplus !== undefined && surplus >= before
-        ? sql(TRIM_INCLUDING).all(surplus, TRIM_STEP).length
-        : sql(TRIM).all(before, TRIM_STEP).length;
-    });
+    return this.#session.write('write', ({ sql }) => trimRows(sql, before, max));
   }
 
   async forget(account: string): Promise<void> {
-    await this.#write((sql) => sql(FORGET).run(account));
+    let forgotten: number;
+    do {
+      forgotten = await this.#session.write('write', ({ sql }) => forgetRows(sql, account));
+      await setImmediate();
+    } while (forgotten === TRIM_STEP);
   }
+}
 
-  async #read<T>(work: (sql: Sql) => T): Promise<T> {
-    if (!this.#hasTable) await this.#write(() => {});
-    return this.#session.read(work);
-  }
+/** Each statement once, for a rehearsal. */
+export function rehearseRequestLog(sql: Sql, account: string): void {
+  const row = { id: account, account, json: '{}' };
+  const all = { from: '', before: '~', limit: 1 };
+  appendRows(sql, [row, row]);
+  findRow(sql, account);
+  pageOfRows(sql, all);
+  pageOfRows(sql, { ...all, account });
+  trimRows(sql, '', 0);
+  trimRows(sql, '', Number.MAX_SAFE_INTEGER);
+  forgetRows(sql, account);
+}
 
-  async #write<T>(work: (sql: Sql) => T): Promise<T> {
-    const done = await this.#session.write('write', ({ sql }) => {
-      if (!this.#hasTable) for (const statement of TABLE) sql(statement).run();
-      return work(sql);
-    });
-    this.#hasTable = true;
-    return done;
-  }
+function appendRows(sql: Sql, rows: readonly RequestLogRow[]): void {
+  for (const { id, account, json } of rows) sql(SAVE).run(id, account, json);
+}
+
+function findRow(sql: Sql, id: string): RequestLogRow | undefined {
+  const row = sql(FIND).get(id);
+  return row && rowOf(row);
+}
+
+function pageOfRows(sql: Sql, { account, from, before, limit }: RequestLogPage): readonly RequestLogRow[] {
+  const rows =
+    account === undefined
+      ? sql(PAGE).all(from, before, limit)
+      : sql(PAGE_OF_ACCOUNT).all(account, from, before, limit);
+  return rows.map(rowOf);
+}
+
+function trimRows(sql: Sql, before: string, max: number): number {
+  const [newest] = sql(NEWEST_SURPLUS).all(max);
+  const surplus = newest && text(newest, 'id');
+  return surplus !== undefined && surplus >= before
+    ? sql(TRIM_INCLUDING).all(surplus, TRIM_STEP).length
+    : sql(TRIM).all(before, TRIM_STEP).length;
+}
+
+/** Returns how many rows are gone, at most a step. */
+function forgetRows(sql: Sql, account: string): number {
+  return sql(FORGET).all(account, TRIM_STEP).length;
 }
 
 function rowOf(row: Row): RequestLogRow {
   return { id: text(row, 'id'), account: text(row, 'account'), json: text(row, 'json') };
 }
 
-const TABLE = [
-  `CREATE TABLE IF NOT EXISTS request_log (
-  id                 TEXT    PRIMARY KEY,
-  account            TEXT    NOT NULL,
-  json               TEXT    NOT NULL
-) STRICT`,
-  'CREATE INDEX IF NOT EXISTS request_log_account ON request_log (account, id)',
-];
 const SAVE = `INSERT INTO request_log (id, account, json) VALUES (?, ?, ?)
   ON CONFLICT (id) DO UPDATE SET account = excluded.account, json = excluded.json`;
 const FIND = 'SELECT id, account, json FROM request_log WHERE id = ?';
@@ -89,4 +101,5 @@ const NEWEST_SURPLUS = 'SELECT id FROM request_log ORDER BY id DESC LIMIT 1 OFFS
 const TRIM = `DELETE FROM request_log
   WHERE id IN (SELECT id FROM request_log WHERE id < ? ORDER BY id LIMIT ?) RETURNING id`;
 const TRIM_INCLUDING = TRIM.replace('id < ?', 'id <= ?');
-const FORGET = 'DELETE FROM request_log WHERE account = ?';
+const FORGET = `DELETE FROM request_log
+  WHERE id IN (SELECT id FROM request_log WHERE account = ? ORDER BY id LIMIT ?) RETURNING id`;

@@ -19,7 +19,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export type Sql = (text: string) => Statement;
 
 /** `user_version` of ledger files; incremented when the tables change. */
-export const SCHEMA_VERSION = 3n;
+export const SCHEMA_VERSION = 4n;
 
 /** `application_id` of ledger files: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -248,6 +248,14 @@ CREATE TABLE claims (
   since              INTEGER NOT NULL,
   until              INTEGER NOT NULL
 ) STRICT;
+
+-- The log of requests, beside the books.
+CREATE TABLE request_log (
+  id                 TEXT    PRIMARY KEY,
+  account            TEXT    NOT NULL,
+  json               TEXT    NOT NULL
+) STRICT;
+CREATE INDEX request_log_account ON request_log (account, id);
 
 -- The sums of deleted accounts, under ids that say nothing of them.
 CREATE TABLE deleted_accounts (

@@ -70,6 +70,7 @@ if not request and ARGV[6] == '0' then return reply(now, 'unknown') end
 if not request and request_time(id) <= totals.lw then return reply(now, 'old') end
 
 renew_due(now)
+unspent_before = math.max(unspent_before, plus(totals.h, totals.av))
 local kind = 'o'
 if request then
   kind = request.state == 'H' and 's' or 'l'

@@ -1,0 +1,144 @@
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+
+import type { Account, AccountPage } from '../../../client/admin-api.generated.ts';
+import type { Api } from '../api.ts';
+import { FormDialog } from '../dialog.tsx';
+import { grouped, money, nanos } from '../format.ts';
+import { Frame } from '../frame.tsx';
+import { useResource } from '../resource.ts';
+import { hrefOf } from '../route.ts';
+import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
+import type { ViewProps } from '../view-props.ts';
+import { AccountView } from './account-view.tsx';
+
+const REFRESH_MS = 60_000;
+const PAGE_ROWS = '1000';
+const MAX_ACCOUNTS = 10_000;
+const FIRST_SHOWN = 50;
+
+/** All accounts, or one of them. */
+export function AccountsView(props: ViewProps): JSX.Element {
+  const { id } = props.route;
+  return id === undefined ? <AccountList {...props} /> : <AccountView session={props.session} account={id} />;
+}
+
+function AccountList({ session }: ViewProps): JSX.Element {
+  const [search, setSearch] = useState('');
+  const [shown, setShown] = useState(FIRST_SHOWN);
+  const [isCreating, setCreating] = useState(false);
+  const { data, notice } = useResource<readonly Account[]>(session, {
+    subject: 'accounts',
+    everyMs: REFRESH_MS,
+    ask: () => allAccounts(session.api),
+  });
+  const found = (data ?? []).filter(({ id }) => id.toLowerCase().includes(search.trim().toLowerCase()));
+  return (
+    <Frame
+      name="accounts"
+      title="Accounts"
+      session={session}
+      notice={notice}
+      status={data && `${grouped(data.length)} accounts`}
+      controls={
+        <>
+          <input
+            id="search-accounts"
+            type="search"
+            aria-label="Search accounts"
+            placeholder="Search accounts"
+            autocomplete="off"
+            spellcheck={false}
+            value={search}
+            onInput={(event) => setSearch(event.currentTarget.value)}
+          />
+          <button type="button" class="primary small" onClick={() => setCreating(true)}>
+            New account
+          </button>
+        </>
+      }
+    >
+      {data && (
+        <section class="card" aria-label="Accounts">
+          <AccountTable accounts={found.slice(0, shown)} />
+          <button
+            type="button"
+            id="more"
+            class="plain"
+            hidden={found.length <= shown}
+            onClick={() => setShown(shown * 4)}
+          >
+            Show more
+          </button>
+          {isCreating && (
+            <FormDialog
+              title="New account"
+              text="An account is made by its first grant."
+              fields={[
+                { name: 'account', label: 'Account ID', isRequired: true },
+                { name: 'amount', label: 'Credits in USD', value: '5.00', isRequired: true },
+              ]}
+              submit="Create"
+              close={() => setCreating(false)}
+              send={async ({ account = '', amount = '' }, key) => {
+                await session.api.change(
+                  'POST',
+                  `accounts/${encodeURIComponent(account)}/grants`,
+                  { amount },
+                  key,
+                );
+                location.hash = hrefOf('accounts', account);
+              }}
+            />
+          )}
+        </section>
+      )}
+    </Frame>
+  );
+}
+
+function AccountTable({ accounts }: { readonly accounts: readonly Account[] }): JSX.Element {
+  const head = (
+    <>
+      <Column>Account</Column>
+      <Column class="number">Balance</Column>
+      <Column class="number wide">Credit limit</Column>
+      <Column class="number wide">Held</Column>
+      <Column class="number">Spent</Column>
+      <Column class="number wide">Granted</Column>
+    </>
+  );
+  return (
+    <Table id="account-rows" head={head}>
+      {accounts.map(({ id, balance, credit_limit, held, spent, granted, frozen }) => (
+        <tr key={id}>
+          <th scope="row">
+            <a href={hrefOf('accounts', id)}>{id}</a> {frozen && <span class="badge frozen">frozen</span>}
+          </th>
+          <NumberCell>{money(nanos(balance))}</NumberCell>
+          <NumberCell class="wide">
+            {nanos(credit_limit) === 0n ? '–' : money(nanos(credit_limit))}
+          </NumberCell>
+          <NumberCell class="wide">{nanos(held) === 0n ? '–' : money(nanos(held))}</NumberCell>
+          <NumberCell>{money(nanos(spent))}</NumberCell>
+          <NumberCell class="wide">{money(nanos(granted))}</NumberCell>
+        </tr>
+      ))}
+      {accounts.length === 0 && <EmptyRow columns={6}>No account found.</EmptyRow>}
+    </Table>
+  );
+}
+
+async function allAccounts(api: Api): Promise<readonly Account[]> {
+  const accounts: Account[] = [];
+  let cursor: string | null = '';
+  do {
+    const page: AccountPage = await api.get('accounts', {
+      limit: PAGE_ROWS,
+      ...(cursor !== '' && { cursor }),
+    });
+    accounts.push(...page.data);
+    cursor = page.next_cursor;
+  } while (cursor !== null && accounts.length < MAX_ACCOUNTS);
+  return accounts;
+}

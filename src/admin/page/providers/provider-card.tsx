@@ -1,0 +1,224 @@
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+
+import type { AttemptStats, ProviderStatus, ProviderTarget } from '../../../client/admin-api.generated.ts';
+import { FormDialog } from '../dialog.tsx';
+import { type Fact, Facts } from '../facts.tsx';
+import { duration, grouped, moment, percent } from '../format.ts';
+import { hrefOf } from '../route.ts';
+import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
+import { Trend } from '../usage/trend.tsx';
+import { KeyTable } from './key-table.tsx';
+
+/** Changes the provider, or with `target` one of its models. */
+type Change = (what: 'eject' | 'readmit', body: object, key?: string) => Promise<void>;
+
+export interface ProviderCardProps {
+  readonly provider: ProviderStatus;
+  /** When it was read. */
+  readonly at: number;
+  readonly change: Change;
+}
+
+export function ProviderCard({ provider, at, change }: ProviderCardProps): JSX.Element {
+  const { name, state, since, recent, history, targets, errors, keys } = provider;
+  const id = `provider-${name}`;
+  return (
+    <section class="card" aria-labelledby={id}>
+      <div class="title">
+        <h2 id={id}>
+          {name} <StateBadge thing={provider} at={at} />{' '}
+          <span class="faint">{since === undefined ? '' : `since ${moment(since)}`}</span>
+        </h2>
+        <EjectButton name={name} isEjected={state === 'ejected'} change={change} target={undefined} />
+      </div>
+      {provider.ejection && <p class="notice">{ejectionText(provider.ejection)}</p>}
+      <div class="with-trend">
+        <Facts facts={statsFacts(recent)} />
+        {history.length > 1 && (
+          <p class="faint">
+            <Trend values={history.map(({ requests }) => requests)} /> requests a minute, the last hour
+          </p>
+        )}
+      </div>
+      <TargetTable provider={provider} at={at} change={change} />
+      {targets.length > 0 && errors.length > 0 && <ErrorTable provider={provider} />}
+      {keys.length > 0 && <KeyTable keys={keys} />}
+    </section>
+  );
+}
+
+function StateBadge({
+  thing,
+  at,
+}: {
+  readonly thing: Pick<ProviderStatus | ProviderTarget, 'state' | 'retry_at'>;
+  readonly at: number;
+}): JSX.Element {
+  const { state, retry_at } = thing;
+  const waitMs = state === 'ejected' && retry_at !== undefined ? Date.parse(retry_at) - at : 0;
+  const kind = { healthy: 'healthy', degraded: 'low', ejected: 'ejected', unused: 'frozen' }[state];
+  return (
+    <>
+      <span class={`badge ${kind}`}>{state}</span>
+      {waitMs > 0 && <small>{` retry in ${duration(Math.ceil(waitMs / 1000) * 1000)}`}</small>}
+    </>
+  );
+}
+
+function ejectionText({ by, reason, until }: NonNullable<ProviderStatus['ejection']>): string {
+  const end = until === undefined ? 'until it is readmitted' : `until ${moment(until)}`;
+  return `Ejected${by === undefined ? '' : ` by ${by}`} ${end}${reason === undefined ? '.' : `: ${reason}`}`;
+}
+
+function statsFacts(stats: AttemptStats): readonly Fact[] {
+  const { requests, errors, first_byte_p50_ms: p50, first_byte_p95_ms: p95, tokens_per_second } = stats;
+  return [
+    ['Requests in 5 minutes', grouped(requests)],
+    ['Errors', percent(errors, requests)],
+    ['First byte, p50', p50 === undefined ? '–' : duration(p50)],
+    ['First byte, p95', p95 === undefined ? '–' : duration(p95)],
+    ['Tokens a second', tokens_per_second === undefined ? '–' : grouped(Math.round(tokens_per_second))],
+  ];
+}
+
+function TargetTable({ provider, at, change }: ProviderCardProps): JSX.Element {
+  const { name, targets, unused_targets: unused } = provider;
+  const head = (
+    <>
+      <Column>Model</Column>
+      <Column>State</Column>
+      <Column class="number">Requests</Column>
+      <Column class="number">Errors</Column>
+      <Column class="number wide">p50</Column>
+      <Column class="number wide">p95</Column>
+      <Column>
+        <span class="unseen">Actions</span>
+      </Column>
+    </>
+  );
+  return (
+    <Table id={`targets-${name}`} head={head}>
+      {targets.map((target) => {
+        const { model, recent } = target;
+        const { first_byte_p50_ms: p50, first_byte_p95_ms: p95 } = recent;
+        return (
+          <tr key={model}>
+            <th scope="row">{model}</th>
+            <td>
+              <StateBadge thing={target} at={at} />
+              {target.ejection && <small>{ejectionText(target.ejection)}</small>}
+            </td>
+            <NumberCell>{grouped(recent.requests)}</NumberCell>
+            <NumberCell>{percent(recent.errors, recent.requests)}</NumberCell>
+            <NumberCell class="wide">{p50 === undefined ? '–' : duration(p50)}</NumberCell>
+            <NumberCell class="wide">{p95 === undefined ? '–' : duration(p95)}</NumberCell>
+            <td class="number">
+              <EjectButton
+                name={name}
+                target={model}
+                isEjected={target.state === 'ejected'}
+                change={change}
+              />
+            </td>
+          </tr>
+        );
+      })}
+      {targets.length === 0 && (
+        <EmptyRow columns={7}>{`This process has sent it no request; models: ${grouped(unused)}.`}</EmptyRow>
+      )}
+    </Table>
+  );
+}
+
+function ErrorTable({ provider: { name, errors } }: { readonly provider: ProviderStatus }): JSX.Element {
+  const head = (
+    <>
+      <Column>Time</Column>
+      <Column>What it said</Column>
+      <Column class="wide">Model</Column>
+      <Column>Request</Column>
+    </>
+  );
+  return (
+    <details open>
+      <summary>{`Last errors: ${errors.length}`}</summary>
+      <Table id={`errors-${name}`} head={head}>
+        {errors.map((error, n) => (
+          <tr key={n}>
+            <td>{moment(error.at)}</td>
+            <td class="wrap">
+              {error.status !== undefined && <span class="badge low">{error.status}</span>} {error.message}
+              <small>{error.provider_code ?? error.code}</small>
+            </td>
+            <td class="wide">{error.model}</td>
+            <th scope="row">
+              <a href={hrefOf('requests', error.request_id)}>{error.request_id}</a>
+            </th>
+          </tr>
+        ))}
+      </Table>
+    </details>
+  );
+}
+
+interface EjectButtonProps {
+  readonly name: string;
+  /** A model of the provider; undefined for all of them. */
+  readonly target: string | undefined;
+  readonly isEjected: boolean;
+  readonly change: Change;
+}
+
+const MINUTE_MS = 60_000;
+
+function EjectButton({ name, target, isEjected, change }: EjectButtonProps): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  const what = target === undefined ? name : `${name}/${target}`;
+  const which = target === undefined ? {} : { target };
+  return (
+    <>
+      <button
+        type="button"
+        class="plain"
+        aria-label={`${isEjected ? 'Readmit' : 'Eject'} ${what}`}
+        onClick={() => setOpen(true)}
+      >
+        {isEjected ? 'Readmit' : 'Eject'}
+      </button>
+      {isOpen && isEjected && (
+        <FormDialog
+          title={`Readmit ${what}`}
+          text="Requests are sent there again at once."
+          submit="Readmit"
+          close={() => setOpen(false)}
+          send={(_values, key) => change('readmit', which, key)}
+        />
+      )}
+      {isOpen && !isEjected && (
+        <FormDialog
+          title={`Eject ${what}`}
+          text="The process that answers sends nothing more there. Running requests go on."
+          fields={[
+            { name: 'reason', label: 'Reason', hint: 'Shown to operators and in the audit log.' },
+            { name: 'minutes', label: 'Minutes', hint: 'Without a number: until it is readmitted.' },
+          ]}
+          submit="Eject"
+          isDanger
+          close={() => setOpen(false)}
+          send={({ reason = '', minutes = '' }, key) =>
+            change(
+              'eject',
+              {
+                ...which,
+                ...(reason !== '' && { reason }),
+                ...(minutes !== '' && { for_ms: Math.round(Number(minutes) * MINUTE_MS) }),
+              },
+              key,
+            )
+          }
+        />
+      )}
+    </>
+  );
+}
