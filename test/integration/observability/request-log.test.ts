@@ -251,7 +251,7 @@ describeEachStore('the log of requests', (ledger) => {
     const open = ledger();
     const gateway = await start({ store: open() });
     await ask(gateway);
-    await gateway.router.requestLog.search();
+    await expect.poll(async () => (await gateway.router.requestLog.search()).requests.length).toBe(1);
     const other = createChatCompletionsRouter({ store: open(), providers: {}, models: {} });
     onTestFinished(() => other.close());
     await other.accounts.delete('acct');
