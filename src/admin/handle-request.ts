@@ -3,8 +3,9 @@ import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { pathOf } from '../http/url.ts';
 import { type AuditEvent, withoutSecrets } from './audit-log.ts';
-import { type PreparedCall, type Endpoint, type OperationResult } from './endpoint.ts';
+import { type PreparedCall, type Endpoint, type OperationResult, permissionFor } from './endpoint.ts';
 import { NotFoundError, toAdminError, UnauthorizedError, AdminMethodNotAllowedError } from './errors.ts';
+import { assertMay, type Operator, operatorOf } from './operator.ts';
 import type { AdministeredRouter, AdminRequest, AdminRouterOptions } from './options.ts';
 import { PAGE } from './page.ts';
 import type { RouteMatch, AdminRoutes } from './admin-routes.ts';
@@ -86,7 +87,7 @@ async function respond(
   // Authorizes the routed path, without the mount: a prefix of the URL can't change what is authorized.
   const operator = await authorizeOperator({ headers, method, path: route?.path ?? path }, services);
   if (operator === undefined) throw new UnauthorizedError();
-  context.operator = operator;
+  context.operator = operator.name;
   if (!route) throw unknownPath(method, path);
   const isRead = method === 'GET' || method === 'HEAD';
   if (route.kind !== 'resource') {
@@ -96,6 +97,8 @@ async function respond(
   }
   const endpoint = findEndpoint(route, method);
   if (!endpoint) throw new AdminMethodNotAllowedError(method, allowHeader(route));
+  const needed = permissionFor(endpoint);
+  if (needed !== undefined) assertMay(operator, needed);
   const call = await parseRequest(exchange, endpoint, route.params);
   context.call = call;
   const result = await call.run(services.router, operator);
@@ -129,21 +132,12 @@ function pageResponse(answer: AdminResponse): AdminResponse {
 async function authorizeOperator(
   request: AdminRequest,
   { authorize }: AdminServices,
-): Promise<string | undefined> {
+): Promise<Operator | undefined> {
   try {
-    return operatorName(await authorize(request));
+    return operatorOf(await authorize(request));
   } catch (thrown) {
     throw new InternalError(asError(thrown));
   }
-}
-
-/** @throws {TypeError} if the value is no name: a wrong type must not authorize */
-function operatorName(answer: unknown): string | undefined {
-  if (answer === undefined || answer === null || answer === false || answer === '') return undefined;
-  if (typeof answer === 'string' && answer.length <= 200) return answer;
-  throw new TypeError(
-    `authorize must return the operator's name, of at most 200 characters, or undefined, got ${typeof answer}`,
-  );
 }
 
 function unknownPath(method: string, path: string): NotFoundError {

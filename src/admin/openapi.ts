@@ -6,7 +6,7 @@ import {
 } from '@valibot/to-json-schema';
 import * as v from 'valibot';
 
-import { type Endpoint, nothing } from './endpoint.ts';
+import { type Endpoint, nothing, permissionFor } from './endpoint.ts';
 import { component, components, type Schema } from './schema.ts';
 
 /** The OpenAPI 3.1 document of the admin API, as JSON. */
@@ -87,10 +87,12 @@ function operation(endpoint: Endpoint): unknown {
     answer,
     hasCsv = false,
   } = endpoint;
+  const needed = permissionFor(endpoint);
   const takesBody = endpoint.body !== nothing;
   return {
     operationId,
     summary,
+    ...(needed !== undefined && { description: `Needs the permission ${needed}.` }),
     parameters: [
       ...parameters('path', endpoint.params),
       ...parameters('query', endpoint.query),
@@ -105,7 +107,12 @@ function operation(endpoint: Endpoint): unknown {
     responses: {
       [status]: jsonContent(answer, 'Done.', hasCsv),
       ...(status !== 200 && { 200: jsonContent(answer, 'Already done by an earlier request.') }),
-      ...Object.fromEntries([400, 401, ...refuses].map((refused) => [refused, ERROR_RESPONSE])),
+      ...Object.fromEntries(
+        [400, 401, ...(needed === undefined ? [] : [403]), ...refuses].map((refused) => [
+          refused,
+          ERROR_RESPONSE,
+        ]),
+      ),
       default: ERROR_RESPONSE,
     },
   };

@@ -511,6 +511,14 @@ export interface Statement {
   readonly credits: readonly (JournalEntry)[];
 }
 
+/** The operator of the request. */
+export interface Me {
+  /** as authorize returned it */
+  readonly name: string;
+  /** operations that need another permission are a 403 */
+  readonly may: readonly ("read" | "keys" | "credits" | "accounts" | "providers")[];
+}
+
 /** Credits that are granted in each period. With the id of an existing allowance, its new terms; per and anchor can not change. */
 export interface NewAllowance {
   /** a decimal string of USD, more than 0 and at most 9007199.254740991, with at most 9 decimals, such as "25.00" */
@@ -925,6 +933,8 @@ export interface UsageRows {
 
 /** A function for each operation of the admin API. */
 export interface AdminClient {
+  /** Get the name and the permissions of the operator. `GET /me` */
+  getMe(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Me>;
   /** List accounts with their balances. `GET /accounts` */
   listAccounts(input?: { readonly limit?: number; readonly cursor?: string }, options?: CallOptions): Promise<AccountPage>;
   /** Get the balance and the policy of an account. `GET /accounts/{account}` */

@@ -2,6 +2,7 @@
 
 /** By the name of its function. */
 export const OPERATIONS = {
+  getMe: {"method":"GET","path":"/me","hasBody":false,"answer":"json"},
   listAccounts: {"method":"GET","path":"/accounts","hasBody":false,"answer":"json"},
   getAccount: {"method":"GET","path":"/accounts/{account}","hasBody":false,"answer":"json"},
   updateAccount: {"method":"PATCH","path":"/accounts/{account}","hasBody":true,"answer":"json"},

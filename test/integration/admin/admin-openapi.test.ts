@@ -248,6 +248,7 @@ describe('the description of the admin API', () => {
     void post(QUESTION, { signal: controller.signal }).catch(() => {});
     await arrived;
     await check('GET', '/running', '/running');
+    await check('GET', '/me', '/me');
     controller.abort();
 
     expect(seen).toEqual(new Set(endpoints.map(({ method, path }) => `${method} ${path}`)));
