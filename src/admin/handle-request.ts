@@ -49,7 +49,7 @@ export async function handleRequest(
     answer = errorResponse(error);
     // A navigating browser can't send a token: the page, which holds no data, asks for one.
     if (error.status === 401 && route?.kind === 'page' && acceptsPage(exchange))
-      answer = pageResponse(answer);
+      answer = pageResponse(PAGE.signedOut);
   }
   // Audited before the response is sent: no acknowledged change is missing in the audit log.
   const audited =
@@ -92,7 +92,7 @@ async function respond(
   const isRead = method === 'GET' || method === 'HEAD';
   if (route.kind !== 'resource') {
     if (!isRead) throw new AdminMethodNotAllowedError(method, allowHeader(route));
-    if (route.kind === 'page') return pageResponse({ status: 200 });
+    if (route.kind === 'page') return pageResponse(PAGE.html);
     return { status: 200, body: services.description };
   }
   const endpoint = findEndpoint(route, method);
@@ -117,15 +117,13 @@ function errorResponse(error: RouterError): AdminResponse {
   };
 }
 
-/** The response with the usage page as its body. */
-function pageResponse(answer: AdminResponse): AdminResponse {
-  const { html, contentSecurityPolicy } = PAGE;
+function pageResponse(html: string): AdminResponse {
+  const { contentSecurityPolicy } = PAGE;
   const headers = {
-    ...answer.headers,
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': contentSecurityPolicy,
   };
-  return { ...answer, body: Buffer.from(html), headers };
+  return { status: 200, body: Buffer.from(html), headers };
 }
 
 /** @throws {InternalError} if `authorize` throws: an unauthenticated client must not see its error */

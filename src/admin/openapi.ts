@@ -70,7 +70,7 @@ const DESCRIPTION = {
 const PAGE = {
   operationId: 'getPage',
   summary:
-    'The usage page, for browsers. Without valid credentials its status is 401, and the page asks for a token',
+    'The console, for browsers. A browser without valid credentials gets it too, and it asks for a token; a program gets a 401',
   responses: {
     200: { description: 'HTML', content: { 'text/html': { schema: { type: 'string' } } } },
     default: { $ref: '#/components/responses/Error' },

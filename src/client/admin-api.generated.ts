@@ -1005,6 +1005,6 @@ export interface AdminClient {
   listRunningRequests(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<RunningRequests>;
   /** This document. `GET /openapi.json` */
   getDescription(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
-  /** The usage page, for browsers. Without valid credentials its status is 401, and the page asks for a token. `GET /` */
+  /** The console, for browsers. A browser without valid credentials gets it too, and it asks for a token; a program gets a 401. `GET /` */
   getPage(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<string>;
 }

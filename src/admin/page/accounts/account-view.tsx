@@ -69,14 +69,9 @@ interface OverviewProps {
 
 function Overview({ data: { account }, session, path, reload }: OverviewProps): JSX.Element {
   const [action, setAction] = useState<AccountAction>();
-  const actions: readonly AccountAction[] = [
-    'grant',
-    'adjust',
-    'allowance',
-    'policy',
-    account.frozen ? 'unfreeze' : 'freeze',
-    'delete',
-  ];
+  const credits: readonly AccountAction[] = ['grant', 'adjust', 'allowance'];
+  const rest: readonly AccountAction[] = ['policy', account.frozen ? 'unfreeze' : 'freeze', 'delete'];
+  const actions = [...(session.may('credits') ? credits : []), ...(session.may('accounts') ? rest : [])];
   const form = action && actionForm(action, account);
   return (
     <section class="card" aria-labelledby="account-title">

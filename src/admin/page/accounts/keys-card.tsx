@@ -36,11 +36,13 @@ export function KeysCard({ session, path, account, keys, reload }: KeysCardProps
     <section class="card" aria-labelledby="keys-title">
       <div class="title">
         <h2 id="keys-title">API keys</h2>
-        <button type="button" id="create-key" class="plain" onClick={() => setChosen({ action: 'create' })}>
-          New key
-        </button>
+        {session.may('keys') && (
+          <button type="button" id="create-key" class="plain" onClick={() => setChosen({ action: 'create' })}>
+            New key
+          </button>
+        )}
       </div>
-      <KeyRows account={account} keys={keys} choose={setChosen} />
+      <KeyRows account={account} keys={keys} choose={session.may('keys') ? setChosen : undefined} />
       {chosen && (
         <FormDialog
           {...formOf(chosen)}
@@ -58,7 +60,8 @@ export function KeysCard({ session, path, account, keys, reload }: KeysCardProps
 }
 
 interface KeyRowsProps extends Pick<KeysCardProps, 'account' | 'keys'> {
-  readonly choose: (chosen: Chosen) => void;
+  /** Undefined if the operator may change nothing. */
+  readonly choose: ((chosen: Chosen) => void) | undefined;
 }
 
 function KeyRows({ account, keys, choose }: KeyRowsProps): JSX.Element {
@@ -92,17 +95,18 @@ function KeyRows({ account, keys, choose }: KeyRowsProps): JSX.Element {
           <td class="wide">{limitsOf(key)}</td>
           <td class="wide">{moment(key.created_at)}</td>
           <td class="number">
-            {actionsOf(key).map((action) => (
-              <button
-                key={action}
-                type="button"
-                class="plain"
-                aria-label={`${TEXTS[action].button} ${key.name || key.id}`}
-                onClick={() => choose({ action, key })}
-              >
-                {TEXTS[action].button}
-              </button>
-            ))}
+            {choose &&
+              actionsOf(key).map((action) => (
+                <button
+                  key={action}
+                  type="button"
+                  class="plain"
+                  aria-label={`${TEXTS[action].button} ${key.name || key.id}`}
+                  onClick={() => choose({ action, key })}
+                >
+                  {TEXTS[action].button}
+                </button>
+              ))}
           </td>
         </tr>
       ))}
