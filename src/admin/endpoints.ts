@@ -8,6 +8,7 @@ import { requestEndpoints } from './request-endpoints.ts';
 import { providerEndpoints } from './provider-endpoints.ts';
 import { runtimeStatusEndpoints } from './runtime-status.ts';
 import { sessionEndpoints } from './session-endpoints.ts';
+import { statusEndpoints } from './status-endpoints.ts';
 import { usageEndpoints } from './usage-endpoints.ts';
 
 /** Every operation of the admin API; the page and the OpenAPI document are routed separately. */
@@ -22,4 +23,5 @@ export const endpoints: readonly Endpoint[] = [
   ...requestEndpoints,
   ...providerEndpoints,
   ...runtimeStatusEndpoints,
+  ...statusEndpoints,
 ];

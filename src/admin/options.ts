@@ -7,7 +7,16 @@ import type { Operator } from './operator.ts';
 /** The parts of a router that the admin API uses: all of them are public. */
 export type AdministeredRouter = Pick<
   ChatCompletionsRouter,
-  'accounts' | 'credits' | 'health' | 'keys' | 'providers' | 'requestLog' | 'requests' | 'sessions' | 'usage'
+  | 'accounts'
+  | 'credits'
+  | 'health'
+  | 'keys'
+  | 'providers'
+  | 'requestLog'
+  | 'requests'
+  | 'sessions'
+  | 'status'
+  | 'usage'
 >;
 
 export interface AdminRouterOptions {

@@ -898,6 +898,51 @@ export interface RevokedSession {
   readonly account: string;
 }
 
+/** The process that answers: its store, what waits for it, and what it has logged since it started. */
+export interface Status {
+  /** a time, in UTC */
+  readonly started_at: string;
+  /** requests that it answers now */
+  readonly running: number;
+  readonly store: {
+    /** its URL, without a password */
+    readonly name: string;
+    readonly state: "available" | "unavailable";
+    readonly answer_ms: number;
+    /** why it is unavailable */
+    readonly error?: string;
+  };
+  /** that the store has not answered yet */
+  readonly waiting_charges: number;
+  readonly outbox?: {
+    readonly folder: string;
+    /** why nothing can be written there */
+    readonly error?: string;
+  };
+  readonly request_log: {
+    readonly written: number;
+    readonly waiting: number;
+    /** beyond 100 a minute of an account */
+    readonly refusals_left_out: number;
+    /** as the store was unavailable for too long */
+    readonly lost: number;
+  };
+}
+
+/** Accounts whose totals were recomputed from their records and journals, and what is wrong with them. */
+export interface Verification {
+  /** that were verified */
+  readonly accounts: number;
+  /** of their journals, that were read */
+  readonly lines: number;
+  readonly findings: readonly ({
+    readonly account: string;
+    readonly invariant: "I1" | "I2" | "I3" | "I4" | "I5" | "I6" | "I7";
+    readonly message: string;
+  })[];
+  readonly next_cursor: string | null;
+}
+
 /** Sums over the requests that ended on a day, in UTC; with the members that they are grouped by. */
 export interface UsageRow {
   /** a day such as "2027-01-31", in UTC */
@@ -1003,6 +1048,10 @@ export interface AdminClient {
   listTargets(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Targets>;
   /** List running completions. `GET /running` */
   listRunningRequests(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<RunningRequests>;
+  /** Get the status of the process and its store. `GET /status` */
+  getStatus(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Status>;
+  /** Verify the balances of accounts against their journals, a page at a time. `GET /verification` */
+  verifyAccounts(input?: { readonly account?: string; readonly limit?: number; readonly cursor?: string }, options?: CallOptions): Promise<Verification>;
   /** This document. `GET /openapi.json` */
   getDescription(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
   /** The console, for browsers. A browser without valid credentials gets it too, and it asks for a token; a program gets a 401. `GET /` */

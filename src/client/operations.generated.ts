@@ -37,6 +37,8 @@ export const OPERATIONS = {
   readmitProvider: {"method":"POST","path":"/providers/{name}/readmit","hasBody":true,"answer":"json"},
   listTargets: {"method":"GET","path":"/health","hasBody":false,"answer":"json"},
   listRunningRequests: {"method":"GET","path":"/running","hasBody":false,"answer":"json"},
+  getStatus: {"method":"GET","path":"/status","hasBody":false,"answer":"json"},
+  verifyAccounts: {"method":"GET","path":"/verification","hasBody":false,"answer":"json"},
   getDescription: {"method":"GET","path":"/openapi.json","hasBody":false,"answer":"json"},
   getPage: {"method":"GET","path":"/","hasBody":false,"answer":"text"},
 } as const;

@@ -25,6 +25,7 @@ import type { TargetStatus } from '../observability/hooks.ts';
 import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { type ReloadOptions, createServices, type LeaseTimers } from './services.ts';
+import { type RouterStatus, routerStatus } from './status.ts';
 import { createProviderStates, type ProviderStates } from './providers.ts';
 import { RouterLifecycle } from './lifecycle.ts';
 import { type Endpoint, endpointFinder, route } from './routes.ts';
@@ -91,6 +92,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   reload(changes: ReloadOptions): void;
   /** Health of the targets that this process has used. */
   health(): readonly TargetStatus[];
+  /** This process and its store, which it asks: whether it is available, and what waits for it. Never rejects. */
+  status(): Promise<RouterStatus>;
   /** Providers as this process sees them: their state, history, errors, keys and targets; ejects and readmits them by hand. */
   readonly providers: ProviderStates;
   /** The completions that run in this process now, oldest first. */
@@ -129,6 +132,7 @@ export function createRouterWithTimers(
   const { settings, hooks, clock, store, authenticator, billing, breakers, current, holds, requestLog } =
     services;
   const requests = new SlotList<ActiveRequest>();
+  const startedAt = new Date();
   const lifecycle = new RouterLifecycle(services, requests);
   const now = (): number => clock.now();
   const ids = new RequestIds(now);
@@ -206,6 +210,7 @@ export function createRouterWithTimers(
     health,
     providers: createProviderStates(services),
     requests: () => runningRequests(requests.values()),
+    status: () => routerStatus(services, { startedAt, running: requests.values().length, probeId: newId() }),
     ready: () => lifecycle.ready(newId()),
     close: () => lifecycle.close(),
   });

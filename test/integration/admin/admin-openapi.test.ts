@@ -249,6 +249,8 @@ describe('the description of the admin API', () => {
     await arrived;
     await check('GET', '/running', '/running');
     await check('GET', '/me', '/me');
+    await check('GET', '/status', '/status');
+    await check('GET', '/verification', '/verification?limit=1');
     controller.abort();
 
     expect(seen).toEqual(new Set(endpoints.map(({ method, path }) => `${method} ${path}`)));
