@@ -2,6 +2,7 @@ import { accountEndpoints } from './account-endpoints.ts';
 import { creditsEndpoints } from './credit-endpoints.ts';
 import type { Endpoint } from './endpoint.ts';
 import { keyEndpoints } from './key-endpoints.ts';
+import { modelEndpoints } from './model-endpoints.ts';
 import { operatorEndpoint } from './operator-endpoint.ts';
 import { planEndpoints } from './plan-endpoints.ts';
 import { requestEndpoints } from './request-endpoints.ts';
@@ -20,6 +21,7 @@ export const endpoints: readonly Endpoint[] = [
   ...keyEndpoints,
   ...sessionEndpoints,
   ...usageEndpoints,
+  ...modelEndpoints,
   ...requestEndpoints,
   ...providerEndpoints,
   ...runtimeStatusEndpoints,

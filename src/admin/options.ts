@@ -11,6 +11,7 @@ export type AdministeredRouter = Pick<
   | 'credits'
   | 'health'
   | 'keys'
+  | 'modelPrices'
   | 'providers'
   | 'requestLog'
   | 'requests'

@@ -511,6 +511,46 @@ export interface Statement {
   readonly credits: readonly (JournalEntry)[];
 }
 
+/** Where requests of a model go, what they are sold for, and what they cost. */
+export interface ModelTarget {
+  readonly provider: string;
+  /** the provider's name for the model */
+  readonly model: string;
+  readonly weight: number;
+  /** with the markup */
+  readonly pricing: Readonly<Record<string, string | readonly ({
+    readonly cost: string;
+    readonly min: number;
+    readonly max?: number;
+  })[]>>;
+  /** what the provider bills; missing if it is unknown */
+  readonly cost?: Readonly<Record<string, string | readonly ({
+    readonly cost: string;
+    readonly min: number;
+    readonly max?: number;
+  })[]>>;
+  /** the provider reports the cost of each request */
+  readonly reports_cost: boolean;
+  /** what the provider bills separately, and this has no price for: such requests are rejected */
+  readonly unpriced: readonly (string)[];
+}
+
+/** A model; of a wildcard, its pattern. */
+export interface ModelPrices {
+  readonly id: string;
+  readonly aliases: readonly (string)[];
+  readonly strategy: string;
+  /** from then on its requests are rejected */
+  readonly shutdown_at?: string;
+  readonly targets: readonly (ModelTarget)[];
+}
+
+/** All models, in the order of the options. */
+export interface ModelList {
+  readonly object: "list";
+  readonly data: readonly (ModelPrices)[];
+}
+
 /** The operator of the request. */
 export interface Me {
   /** as authorize returned it */
@@ -1034,6 +1074,8 @@ export interface AdminClient {
   revokeSession(input: SessionToRevoke, options?: ChangeOptions): Promise<RevokedSession>;
   /** Query usage and charges. `GET /usage` */
   queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model' | 'user' | 'provider' | `tag:${string}`)[] }, options?: CallOptions): Promise<UsageRows>;
+  /** List all models with their targets, prices and costs. `GET /models` */
+  listModels(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<ModelList>;
   /** Search the log of requests. `GET /requests` */
   listRequests(input?: { readonly account?: string; readonly key?: string; readonly model?: string; readonly provider?: string; readonly status?: string; readonly code?: string; readonly from?: string; readonly to?: string; readonly cursor?: string; readonly limit?: number }, options?: CallOptions): Promise<FoundRequests>;
   /** Get a request from the log. `GET /requests/{request}` */

@@ -60,8 +60,11 @@ export function Frame({ name, title, session, notice, status, controls, children
 const LINKS = [
   { name: 'overview', text: 'Overview', href: '#' },
   { name: 'accounts', text: 'Accounts', href: hrefOf('accounts') },
+  { name: 'keys', text: 'Keys', href: hrefOf('keys') },
   { name: 'requests', text: 'Requests', href: hrefOf('requests') },
   { name: 'providers', text: 'Providers', href: hrefOf('providers') },
+  { name: 'models', text: 'Models', href: hrefOf('models') },
+  { name: 'health', text: 'Health', href: hrefOf('health') },
 ];
 
 /** @param current - name of the view */

@@ -132,7 +132,7 @@ const MAX_ACCOUNTS = 1000;
 const AT_ONCE = 20;
 /** A page of `verify` begins no account after this. */
 const MAX_VERIFY_MS = 2000;
-/** Nor after so many findings. */
+/** Nor once it has this number of findings. */
 const MAX_FINDINGS = 1000;
 
 /** @param requestLog - the log of requests, which forgets a deleted account too */

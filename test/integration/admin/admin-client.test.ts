@@ -104,6 +104,7 @@ describe('a client of the admin API', () => {
     expect((await noted.listRunningRequests()).data).toEqual([]);
     expect(await noted.getStatus()).toMatchObject({ store: { state: 'available' } });
     expect((await noted.verifyAccounts({ account })).findings).toEqual([]);
+    expect((await noted.listModels()).data[0]).toMatchObject({ targets: [{ provider: 'loopback' }] });
     expect(await noted.getMe()).toMatchObject({ name: 'ada' });
     expect((await noted.listRequests({ account: 'acct', status: '2xx' })).data).toMatchObject([
       { id: request },

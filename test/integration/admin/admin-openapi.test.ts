@@ -249,6 +249,7 @@ describe('the description of the admin API', () => {
     await arrived;
     await check('GET', '/running', '/running');
     await check('GET', '/me', '/me');
+    await check('GET', '/models', '/models');
     await check('GET', '/status', '/status');
     await check('GET', '/verification', '/verification?limit=1');
     controller.abort();
