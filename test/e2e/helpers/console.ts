@@ -12,7 +12,7 @@ export interface Console {
   readonly page: Page;
   /** What no test wants: errors in the browser's log, and requests to somewhere else. */
   readonly problems: string[];
-  /** By the fragment of the address. */
+  /** Loads the page anew, at this fragment. */
   open(hash: string): Promise<void>;
   rows(id: string): Locator;
   close(): Promise<void>;
@@ -30,6 +30,7 @@ export async function startConsole(browser: Browser, options: ConsoleOptions = {
   const door = await startAdmin({ router: gateway.router, ...adminOptions });
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
   const problems: string[] = [];
+  let loads = 0;
   const { origin } = new URL(door.baseURL);
   context.on('request', (request) => {
     const url = request.url();
@@ -52,7 +53,8 @@ export async function startConsole(browser: Browser, options: ConsoleOptions = {
     page,
     problems,
     open: async (hash) => {
-      await page.goto(`${door.baseURL}/${hash}`, { waitUntil: 'load' });
+      loads += 1;
+      await page.goto(`${door.baseURL}/?${loads}${hash}`, { waitUntil: 'load' });
     },
     rows: (id) => page.locator(`#${id} tr`),
     close: async () => {

@@ -10,7 +10,7 @@ import { useResource } from '../resource.ts';
 import { hrefOf } from '../route.ts';
 import type { Session } from '../session.ts';
 import { Column, NumberCell, Table } from '../table.tsx';
-import { budgetText } from '../keys/policy-form.ts';
+import { budgetText, periodText } from '../keys/policy-form.ts';
 import { type AccountAction, actionForm } from './account-actions.ts';
 import { KeysCard } from './keys-card.tsx';
 
@@ -50,7 +50,7 @@ export function AccountView({ session, account }: AccountViewProps): JSX.Element
           <p>
             <a href={hrefOf('accounts')}>All accounts</a> ·{' '}
             <a href={hrefOf('requests', undefined, { account })}>Requests</a> ·{' '}
-            <a href={`#${new URLSearchParams({ days: '30', account }).toString()}`}>Usage</a>
+            <a href={usageHref(account)}>Usage</a>
           </p>
           <Overview data={data} session={session} path={path} reload={reload} />
           <KeysCard session={session} account={account} keys={data.keys} reload={reload} />
@@ -112,13 +112,23 @@ function Overview({ data: { account }, session, path, reload }: OverviewProps): 
   );
 }
 
+/** The overview of one account. */
+function usageHref(account: string): string {
+  return `#${new URLSearchParams({ days: '30', account }).toString()}`;
+}
+
 function factsOf(account: AccountDetails): readonly Fact[] {
   const { policy, credit_limit, held, spent, granted, expired, written_off } = account;
   const dollars = (amount: string): string | undefined =>
     nanos(amount) === 0n ? undefined : money(nanos(amount));
   return [
     ['Held', money(nanos(held))],
-    ['Spent', money(nanos(spent))],
+    [
+      'Spent',
+      <a key="spent" href={usageHref(account.id)}>
+        {money(nanos(spent))}
+      </a>,
+    ],
     ['Granted', money(nanos(granted))],
     ['Expired', dollars(expired)],
     ['Written off', dollars(written_off)],
@@ -187,7 +197,7 @@ function Allowances({ allowances }: { readonly allowances: readonly Allowance[] 
         {allowances.map(({ id, amount, remaining, per, resets_at }) => (
           <tr key={id}>
             <th scope="row">{id}</th>
-            <NumberCell>{`${money(nanos(amount))} a ${per}`}</NumberCell>
+            <NumberCell>{`${money(nanos(amount))} ${periodText(per)}`}</NumberCell>
             <NumberCell>{money(nanos(remaining))}</NumberCell>
             <td>{moment(resets_at)}</td>
           </tr>

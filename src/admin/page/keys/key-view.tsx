@@ -12,6 +12,7 @@ import type { Session } from '../session.ts';
 import type { ChosenAction } from './key-actions.ts';
 import { KeyDialogs } from './key-dialogs.tsx';
 import { KeyActions, KeyState } from './key-table.tsx';
+import { periodText } from './policy-form.ts';
 
 const REFRESH_MS = 10_000;
 
@@ -91,7 +92,7 @@ function budgetFacts(key: ApiKeyDetails): readonly Fact[] {
       ? [{ ...only, left, ...(resetsAt !== undefined && { resets_at: resetsAt }) }]
       : []);
   return all.map(({ amount, per, left: rest, resets_at: at }) => [
-    per === 'lifetime' ? 'Budget in all' : `Budget a ${per}`,
+    `Budget ${periodText(per)}`,
     `${money(nanos(rest))} left of ${money(nanos(amount))}${at === undefined ? '' : `, until ${moment(at)}`}`,
   ]);
 }
