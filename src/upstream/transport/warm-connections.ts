@@ -103,6 +103,11 @@ export class WarmConnections<Warm extends WarmConnection> {
       warm.close();
       return;
     }
+    // The provider may have closed it while it was handed over: nobody was told.
+    if (!warm.isOpen) {
+      this.#failed();
+      return;
+    }
     const openedAt = performance.now();
     warm.onLost = () => {
       this.#ready.splice(this.#ready.indexOf(warm), 1);
