@@ -103,7 +103,7 @@ export class WarmConnections<Warm extends WarmConnection> {
       warm.close();
       return;
     }
-    // The provider may have closed it while it was handed over: nobody was told.
+    // Closed before it had a listener.
     if (!warm.isOpen) {
       this.#failed();
       return;
