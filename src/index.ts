@@ -59,6 +59,8 @@ export {
   type AccountPage,
   type DeletedAccountInfo,
   type ListAccountsOptions,
+  type VerifiedAccounts,
+  type VerifyAccountsOptions,
 } from './ledger/operations/accounts.ts';
 export {
   type AccountVerification,
@@ -193,6 +195,8 @@ export {
 export type { LoggedAttempt, LoggedRequest } from './request-log/logged-request.ts';
 export type { RequestLog, RequestLogCounts } from './request-log/request-log.ts';
 export type { FoundRequests, RequestSearch, StatusClass } from './request-log/search.ts';
+export type { ModelPrices, TargetPrices } from './router/model-prices.ts';
 export type { EjectOptions, ProviderStates, ReadmitOptions } from './router/providers.ts';
+export type { OutboxStatus, RouterStatus, StoreStatus } from './router/status.ts';
 export type * from './observability/provider-status.ts';
 export type { RunningRequest } from './observability/active-request.ts';

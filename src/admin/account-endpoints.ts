@@ -24,6 +24,7 @@ import {
   endUserCounters,
   policyOfBody,
 } from './key-schemas.ts';
+import { assertMay } from './operator.ts';
 import type { AdministeredRouter } from './options.ts';
 
 const CHANGE_WANTED = 'an object of frozen, policy or credit_limit, or several of them';
@@ -144,9 +145,14 @@ export const accountEndpoints: readonly Endpoint[] = [
     errorStatuses: [404],
     change: {
       action: 'accounts.update',
+      needs: 'accounts',
       repeat: 'the same answer: the account is as the request says.',
     },
-    async run({ params: { account: id }, body: { frozen, policy, credit_limit: creditLimit } }, router) {
+    async run(
+      { params: { account: id }, body: { frozen, policy, credit_limit: creditLimit }, operator },
+      router,
+    ) {
+      if (creditLimit !== undefined) assertMay(operator, 'credits');
       const before = changeable(await getAccountAnswer(router, id));
       // Checked and changed first: if it is invalid, the account is not frozen either.
       if (policy && !(await router.accounts.update(id, policyOfBody(policy)))) throw accountNotFound(id);
@@ -182,7 +188,11 @@ export const accountEndpoints: readonly Endpoint[] = [
       }),
     ),
     errorStatuses: [404, 409],
-    change: { action: 'accounts.delete', repeat: '404 account_not_found: the account is deleted.' },
+    change: {
+      action: 'accounts.delete',
+      needs: 'accounts',
+      repeat: '404 account_not_found: the account is deleted.',
+    },
     async run({ params: { account: id } }, { accounts }) {
       const deleted = await accounts.delete(id).catch((error: unknown) => {
         if (!(error instanceof Error) || error.name !== 'AccountBusyError') throw error;

@@ -155,7 +155,7 @@ export const creditsEndpoints: readonly Endpoint[] = [
     answer: creditsChange,
     status: 201,
     errorStatuses: [409],
-    change: { action: 'grants.create', repeat: REPEAT },
+    change: { action: 'grants.create', needs: 'credits', repeat: REPEAT },
     async run({ params: { account }, body, idempotencyKey }, { credits }) {
       const { expires_at: expiresAt, priority, recreate } = body;
       const changeId = resolveChangeId(body.id, idempotencyKey);
@@ -179,7 +179,7 @@ export const creditsEndpoints: readonly Endpoint[] = [
     answer: creditsChange,
     status: 201,
     errorStatuses: [404, 409],
-    change: { action: 'adjustments.create', repeat: REPEAT },
+    change: { action: 'adjustments.create', needs: 'credits', repeat: REPEAT },
     async run({ params: { account }, body, idempotencyKey }, { credits }) {
       const changeId = resolveChangeId(body.id, idempotencyKey);
       const { delta: amountChange, reason, force } = body;

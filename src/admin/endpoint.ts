@@ -1,6 +1,7 @@
 import type * as v from 'valibot';
 
 import { object, type Schema } from './schema.ts';
+import type { Operator, Permission } from './operator.ts';
 import type { AdministeredRouter } from './options.ts';
 import { validate } from './validation.ts';
 
@@ -29,8 +30,7 @@ export interface RawInput {
 export interface PreparedCall {
   /** For the audit event. */
   readonly body: unknown;
-  /** @param operator - the name that `authorize` returned */
-  run(router: AdministeredRouter, operator: string): Promise<OperationResult>;
+  run(router: AdministeredRouter, operator: Operator): Promise<OperationResult>;
 }
 
 /** An operation as its file defines it. */
@@ -60,6 +60,8 @@ export interface EndpointDefinition<
   readonly status?: number;
   /** Its error statuses, besides those of every operation. */
   readonly errorStatuses?: readonly number[];
+  /** Every operator may do it. @default the permission of the change, or `read` */
+  readonly isForAll?: boolean;
   /** Only for operations that change something. */
   readonly change?: ChangeNotes;
   readonly run: (
@@ -68,8 +70,7 @@ export interface EndpointDefinition<
       readonly query: v.InferOutput<Query>;
       readonly body: v.InferOutput<Body>;
       readonly idempotencyKey: string | undefined;
-      /** The name that `authorize` returned. */
-      readonly operator: string;
+      readonly operator: Operator;
     },
     router: AdministeredRouter,
   ) => Promise<OperationResult<v.InferOutput<Answer>>>;
@@ -78,6 +79,7 @@ export interface EndpointDefinition<
 export interface ChangeNotes {
   /** Its `action` in audit events, e.g. `grants.create`. */
   readonly action: string;
+  readonly needs: Permission;
   /** For the OpenAPI document: the response to the same request with the same `Idempotency-Key`. */
   readonly repeat: string;
 }
@@ -94,6 +96,14 @@ export interface OperationResult<Answer = unknown> {
   readonly after?: unknown;
   /** An earlier request made the change. */
   readonly repeated?: boolean;
+}
+
+/** Undefined if every operator may do it. */
+export function permissionFor({
+  change,
+  isForAll,
+}: Pick<Endpoint, 'change' | 'isForAll'>): Permission | undefined {
+  return isForAll ? undefined : (change?.needs ?? 'read');
 }
 
 /** Schema of parameters or a body with no members. */

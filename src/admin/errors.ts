@@ -30,6 +30,23 @@ export class CrossSiteRequestError extends RouterError {
   }
 }
 
+/** `authorize` returned an operator who may not do this. */
+export class NotPermittedError extends RouterError {
+  readonly status = 403;
+  readonly code = 'not_permitted';
+  readonly type = 'permission_error';
+
+  /**
+   * @param needed - the permission
+   * @param has - the operator's permissions
+   */
+  constructor(operator: string, needed: string, has: readonly string[]) {
+    super(
+      `${operator} may not do this: it needs the permission ${needed}. Permissions: ${has.join(', ') || 'none'}.`,
+    );
+  }
+}
+
 /** A parameter or a member of the body has an invalid value. */
 export class InvalidValueError extends RouterError {
   readonly status = 400;

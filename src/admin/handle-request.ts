@@ -3,8 +3,9 @@ import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { pathOf } from '../http/url.ts';
 import { type AuditEvent, withoutSecrets } from './audit-log.ts';
-import { type PreparedCall, type Endpoint, type OperationResult } from './endpoint.ts';
+import { type PreparedCall, type Endpoint, type OperationResult, permissionFor } from './endpoint.ts';
 import { NotFoundError, toAdminError, UnauthorizedError, AdminMethodNotAllowedError } from './errors.ts';
+import { assertMay, type Operator, operatorOf } from './operator.ts';
 import type { AdministeredRouter, AdminRequest, AdminRouterOptions } from './options.ts';
 import { PAGE } from './page.ts';
 import type { RouteMatch, AdminRoutes } from './admin-routes.ts';
@@ -48,7 +49,7 @@ export async function handleRequest(
     answer = errorResponse(error);
     // A navigating browser can't send a token: the page, which holds no data, asks for one.
     if (error.status === 401 && route?.kind === 'page' && acceptsPage(exchange))
-      answer = pageResponse(answer);
+      answer = pageResponse(PAGE.signedOut);
   }
   // Audited before the response is sent: no acknowledged change is missing in the audit log.
   const audited =
@@ -86,16 +87,18 @@ async function respond(
   // Authorizes the routed path, without the mount: a prefix of the URL can't change what is authorized.
   const operator = await authorizeOperator({ headers, method, path: route?.path ?? path }, services);
   if (operator === undefined) throw new UnauthorizedError();
-  context.operator = operator;
+  context.operator = operator.name;
   if (!route) throw unknownPath(method, path);
   const isRead = method === 'GET' || method === 'HEAD';
   if (route.kind !== 'resource') {
     if (!isRead) throw new AdminMethodNotAllowedError(method, allowHeader(route));
-    if (route.kind === 'page') return pageResponse({ status: 200 });
+    if (route.kind === 'page') return pageResponse(PAGE.html);
     return { status: 200, body: services.description };
   }
   const endpoint = findEndpoint(route, method);
   if (!endpoint) throw new AdminMethodNotAllowedError(method, allowHeader(route));
+  const needed = permissionFor(endpoint);
+  if (needed !== undefined) assertMay(operator, needed);
   const call = await parseRequest(exchange, endpoint, route.params);
   context.call = call;
   const result = await call.run(services.router, operator);
@@ -114,36 +117,25 @@ function errorResponse(error: RouterError): AdminResponse {
   };
 }
 
-/** The response with the usage page as its body. */
-function pageResponse(answer: AdminResponse): AdminResponse {
-  const { html, contentSecurityPolicy } = PAGE;
+function pageResponse(html: string): AdminResponse {
+  const { contentSecurityPolicy } = PAGE;
   const headers = {
-    ...answer.headers,
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': contentSecurityPolicy,
   };
-  return { ...answer, body: Buffer.from(html), headers };
+  return { status: 200, body: Buffer.from(html), headers };
 }
 
 /** @throws {InternalError} if `authorize` throws: an unauthenticated client must not see its error */
 async function authorizeOperator(
   request: AdminRequest,
   { authorize }: AdminServices,
-): Promise<string | undefined> {
+): Promise<Operator | undefined> {
   try {
-    return operatorName(await authorize(request));
+    return operatorOf(await authorize(request));
   } catch (thrown) {
     throw new InternalError(asError(thrown));
   }
-}
-
-/** @throws {TypeError} if the value is no name: a wrong type must not authorize */
-function operatorName(answer: unknown): string | undefined {
-  if (answer === undefined || answer === null || answer === false || answer === '') return undefined;
-  if (typeof answer === 'string' && answer.length <= 200) return answer;
-  throw new TypeError(
-    `authorize must return the operator's name, of at most 200 characters, or undefined, got ${typeof answer}`,
-  );
 }
 
 function unknownPath(method: string, path: string): NotFoundError {

@@ -59,6 +59,7 @@ export const keyEndpoints: readonly Endpoint[] = [
     errorStatuses: [409],
     change: {
       action: 'keys.create',
+      needs: 'keys',
       repeat:
         '200 with duplicate: true and without the secret, which is shown only once; with another body, or if the key was changed since, 409 idempotency_key_reused (id_already_used, if the body has an id).',
     },
@@ -109,7 +110,11 @@ export const keyEndpoints: readonly Endpoint[] = [
     body: apiKeyChange,
     answer: apiKey,
     errorStatuses: [404, 409],
-    change: { action: 'keys.update', repeat: 'the same answer: the key is as the request says.' },
+    change: {
+      action: 'keys.update',
+      needs: 'keys',
+      repeat: 'the same answer: the key is as the request says.',
+    },
     async run({ params: { account, id }, body }, router) {
       const before = await getKeyAnswer(router, account, id);
       const changed = await withConflictErrors(router.keys.update(account, id, policyOfBody(body)));
@@ -128,7 +133,7 @@ export const keyEndpoints: readonly Endpoint[] = [
     body: nothing,
     answer: apiKey,
     errorStatuses: [404],
-    change: { action: 'keys.revoke', repeat: 'the same answer: the key is revoked.' },
+    change: { action: 'keys.revoke', needs: 'keys', repeat: 'the same answer: the key is revoked.' },
     async run({ params: { account, id } }, router) {
       const before = await getKeyAnswer(router, account, id);
       if (!(await router.keys.revoke(account, id))) throw keyNotFound(account, id);
@@ -150,6 +155,7 @@ export const keyEndpoints: readonly Endpoint[] = [
       errorStatuses: [404, 409],
       change: {
         action: paused ? 'keys.pause' : 'keys.resume',
+        needs: 'keys',
         repeat: `the same answer: the key is ${paused ? 'paused' : 'not paused'}.`,
       },
       async run({ params: { account, id } }, router) {
@@ -171,7 +177,7 @@ export const keyEndpoints: readonly Endpoint[] = [
     query: nothing,
     body: keySearch,
     answer: apiKeys,
-    change: { action: 'keys.find', repeat: 'the same answer: nothing is changed.' },
+    change: { action: 'keys.find', needs: 'read', repeat: 'the same answer: nothing is changed.' },
     async run({ body: { key } }, { keys }) {
       return { answer: list((await keys.find(key)).map(keyAnswer)) };
     },
@@ -186,7 +192,7 @@ export const keyEndpoints: readonly Endpoint[] = [
     body: keySearch,
     answer: apiKey,
     errorStatuses: [404, 409],
-    change: { action: 'keys.revoke', repeat: 'the same answer: the key is revoked.' },
+    change: { action: 'keys.revoke', needs: 'keys', repeat: 'the same answer: the key is revoked.' },
     async run({ body: { key } }, { keys }) {
       const [before] = await keys.find(key);
       const revoked = await withConflictErrors(keys.revokeFound(key));
@@ -216,6 +222,7 @@ export const keyEndpoints: readonly Endpoint[] = [
     errorStatuses: [404, 409],
     change: {
       action: 'keys.rotate',
+      needs: 'keys',
       repeat:
         'with duplicate: true and without the secret, which is shown only once, unless there was another rotation since; with another overlap_ms 409 idempotency_key_reused.',
     },

@@ -6,7 +6,7 @@ import {
 } from '@valibot/to-json-schema';
 import * as v from 'valibot';
 
-import { type Endpoint, nothing } from './endpoint.ts';
+import { type Endpoint, nothing, permissionFor } from './endpoint.ts';
 import { component, components, type Schema } from './schema.ts';
 
 /** The OpenAPI 3.1 document of the admin API, as JSON. */
@@ -70,7 +70,7 @@ const DESCRIPTION = {
 const PAGE = {
   operationId: 'getPage',
   summary:
-    'The usage page, for browsers. Without valid credentials its status is 401, and the page asks for a token',
+    'The console, for browsers. A browser without valid credentials gets it too, and it asks for a token; a program gets a 401',
   responses: {
     200: { description: 'HTML', content: { 'text/html': { schema: { type: 'string' } } } },
     default: { $ref: '#/components/responses/Error' },
@@ -87,10 +87,12 @@ function operation(endpoint: Endpoint): unknown {
     answer,
     hasCsv = false,
   } = endpoint;
+  const needed = permissionFor(endpoint);
   const takesBody = endpoint.body !== nothing;
   return {
     operationId,
     summary,
+    ...(needed !== undefined && { description: `Needs the permission ${needed}.` }),
     parameters: [
       ...parameters('path', endpoint.params),
       ...parameters('query', endpoint.query),
@@ -105,7 +107,12 @@ function operation(endpoint: Endpoint): unknown {
     responses: {
       [status]: jsonContent(answer, 'Done.', hasCsv),
       ...(status !== 200 && { 200: jsonContent(answer, 'Already done by an earlier request.') }),
-      ...Object.fromEntries([400, 401, ...refuses].map((refused) => [refused, ERROR_RESPONSE])),
+      ...Object.fromEntries(
+        [400, 401, ...(needed === undefined ? [] : [403]), ...refuses].map((refused) => [
+          refused,
+          ERROR_RESPONSE,
+        ]),
+      ),
       default: ERROR_RESPONSE,
     },
   };

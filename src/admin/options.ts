@@ -2,20 +2,32 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import type { ChatCompletionsRouter } from '../router/router.ts';
 import type { AuditEvent } from './audit-log.ts';
+import type { Operator } from './operator.ts';
 
 /** The parts of a router that the admin API uses: all of them are public. */
 export type AdministeredRouter = Pick<
   ChatCompletionsRouter,
-  'accounts' | 'credits' | 'health' | 'keys' | 'providers' | 'requestLog' | 'requests' | 'sessions' | 'usage'
+  | 'accounts'
+  | 'credits'
+  | 'health'
+  | 'keys'
+  | 'modelPrices'
+  | 'providers'
+  | 'requestLog'
+  | 'requests'
+  | 'sessions'
+  | 'status'
+  | 'usage'
 >;
 
 export interface AdminRouterOptions {
   /**
-   * Returns the operator's name, for the audit, or undefined for an unauthenticated client, which gets a 401.
+   * Returns the operator's name, for the audit, who may do everything; `{ name, may: ['read', 'keys'] }`, who gets a 403 for all
+   * else; or undefined for an unauthenticated client, who gets a 401.
    *
    * Called for each request, before anything else. Your app must limit failed attempts itself.
    */
-  readonly authorize: (request: AdminRequest) => string | undefined | Promise<string | undefined>;
+  readonly authorize: (request: AdminRequest) => Authorized | Promise<Authorized>;
   /**
    * Called for every change that an operator made or tried to make, before the response is sent.
    *
@@ -36,6 +48,8 @@ export interface AdminRouterOptions {
    */
   readonly basePath?: string;
 }
+
+type Authorized = string | Operator | undefined;
 
 /** What `authorize` gets of a request. */
 export interface AdminRequest {

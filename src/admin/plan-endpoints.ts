@@ -116,7 +116,11 @@ export const planEndpoints: readonly Endpoint[] = [
     body: newAllowance,
     answer: allowance,
     errorStatuses: [409],
-    change: { action: 'allowances.set', repeat: 'the same answer: the allowance has these terms.' },
+    change: {
+      action: 'allowances.set',
+      needs: 'credits',
+      repeat: 'the same answer: the allowance has these terms.',
+    },
     async run({ params: { account: id, allowance: name }, body }, router) {
       const { anchor, until } = body;
       const before = await findAllowance(router, id, name);
@@ -160,7 +164,11 @@ export const planEndpoints: readonly Endpoint[] = [
       }),
     ),
     errorStatuses: [404],
-    change: { action: 'allowances.end', repeat: 'the same answer: the allowance has ended.' },
+    change: {
+      action: 'allowances.end',
+      needs: 'credits',
+      repeat: 'the same answer: the allowance has ended.',
+    },
     async run({ params: { account: id, allowance: name }, query: { at: when = 'period_end' } }, { credits }) {
       const ended = await credits.endAllowance(id, name, { at: when }).catch((error: unknown) => {
         throw toConflictError(error, id, false);
@@ -179,7 +187,11 @@ export const planEndpoints: readonly Endpoint[] = [
     answer: refund,
     status: 201,
     errorStatuses: [404, 409],
-    change: { action: 'requests.refund', repeat: '200 with duplicate: true; a request is refunded once.' },
+    change: {
+      action: 'requests.refund',
+      needs: 'credits',
+      repeat: '200 with duplicate: true; a request is refunded once.',
+    },
     async run({ params: { account: id, request }, body: { amount: wanted, reason } }, { credits }) {
       const options = { account: id, reason, ...(wanted !== undefined && { amount: wanted }) };
       const made = await credits.refund(request, options).catch((error: unknown) => {

@@ -162,13 +162,14 @@ export const providerEndpoints: readonly Endpoint[] = [
     errorStatuses: [404],
     change: {
       action: 'providers.eject',
+      needs: 'providers',
       repeat: 'Ejects again: reason and time are those of the last request.',
     },
-    async run({ params: { name }, body, operator: by }, router) {
+    async run({ params: { name }, body, operator }, router) {
       const before = find(router, name);
       const { target, reason, for_ms: forMs } = body;
       const after = router.providers.eject(name, {
-        by,
+        by: operator.name,
         ...(target !== undefined && { target }),
         ...(reason !== undefined && { reason }),
         ...(forMs !== undefined && { forMs }),
@@ -187,7 +188,7 @@ export const providerEndpoints: readonly Endpoint[] = [
     bodyIsOptional: true,
     answer: provider,
     errorStatuses: [404],
-    change: { action: 'providers.readmit', repeat: 'Changes nothing.' },
+    change: { action: 'providers.readmit', needs: 'providers', repeat: 'Changes nothing.' },
     async run({ params: { name }, body: { target } }, router) {
       const before = find(router, name);
       const after = router.providers.readmit(name, target === undefined ? {} : { target });

@@ -62,6 +62,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
     errorStatuses: [404, 409],
     change: {
       action: 'sessions.create',
+      needs: 'keys',
       repeat: 'another session, with its own limit: nothing is stored before it is used.',
     },
     async run({ params: { account }, body }, { accounts, sessions }) {
@@ -82,7 +83,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
     body: sessionToRevoke,
     answer: revokedSession,
     errorStatuses: [404, 409],
-    change: { action: 'sessions.revoke', repeat: 'the same answer: the session is revoked.' },
+    change: { action: 'sessions.revoke', needs: 'keys', repeat: 'the same answer: the session is revoked.' },
     async run({ body: { session } }, { sessions }) {
       const { id, account } = await withSessionErrors(() => sessions.revoke(session));
       return { answer: { id, account }, target: id, after: { id, account } };

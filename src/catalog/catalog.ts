@@ -52,8 +52,13 @@ export class Catalog {
     this.#models = models;
     this.#byId = byId;
     this.#wildcards = new Wildcards(wildcards);
-    this.targets = [...models, ...this.#wildcards.models].flatMap((model) => model.targets);
+    this.targets = this.models.flatMap((model) => model.targets);
     this.#serving = new Set(this.targets.map(({ provider }) => provider.name.toLowerCase()));
+  }
+
+  /** All models, in the order of the options, then those that were discovered; a wildcard is one, by its pattern. */
+  get models(): readonly Model[] {
+    return [...this.#models, ...this.#wildcards.models];
   }
 
   /** The model of an ID or alias, in constant time. */

@@ -248,7 +248,8 @@ function reasoningOf({
 }
 
 /** Decimal strings, USD per token or call; prices equal to plain input or output are omitted. */
-function pricingRecord(price: Price): ModelRecord['pricing'] {
+/** USD per token or call, as decimal strings, with the price's markup. */
+export function pricingRecord(price: Price): ModelRecord['pricing'] {
   const { tiers, request, webSearch, markup } = price;
   const usd = (pico: bigint): string => usdPerToken(pico, markup);
   const ifDifferent = (name: string, pico: bigint, whole: bigint): Readonly<Record<string, string>> =>

@@ -511,6 +511,54 @@ export interface Statement {
   readonly credits: readonly (JournalEntry)[];
 }
 
+/** Where requests of a model go, what they are sold for, and what they cost. */
+export interface ModelTarget {
+  readonly provider: string;
+  /** the provider's name for the model */
+  readonly model: string;
+  readonly weight: number;
+  /** with the markup */
+  readonly pricing: Readonly<Record<string, string | readonly ({
+    readonly cost: string;
+    readonly min: number;
+    readonly max?: number;
+  })[]>>;
+  /** what the provider bills; missing if it is unknown */
+  readonly cost?: Readonly<Record<string, string | readonly ({
+    readonly cost: string;
+    readonly min: number;
+    readonly max?: number;
+  })[]>>;
+  /** the provider reports the cost of each request */
+  readonly reports_cost: boolean;
+  /** what the provider bills separately, and this has no price for: such requests are rejected */
+  readonly unpriced: readonly (string)[];
+}
+
+/** A model; of a wildcard, its pattern. */
+export interface ModelPrices {
+  readonly id: string;
+  readonly aliases: readonly (string)[];
+  readonly strategy: string;
+  /** from then on its requests are rejected */
+  readonly shutdown_at?: string;
+  readonly targets: readonly (ModelTarget)[];
+}
+
+/** All models, in the order of the options. */
+export interface ModelList {
+  readonly object: "list";
+  readonly data: readonly (ModelPrices)[];
+}
+
+/** The operator of the request. */
+export interface Me {
+  /** as authorize returned it */
+  readonly name: string;
+  /** operations that need another permission are a 403 */
+  readonly may: readonly ("read" | "keys" | "credits" | "accounts" | "providers")[];
+}
+
 /** Credits that are granted in each period. With the id of an existing allowance, its new terms; per and anchor can not change. */
 export interface NewAllowance {
   /** a decimal string of USD, more than 0 and at most 9007199.254740991, with at most 9 decimals, such as "25.00" */
@@ -890,6 +938,51 @@ export interface RevokedSession {
   readonly account: string;
 }
 
+/** The process that answers: its store, what waits for it, and what it has logged since it started. */
+export interface Status {
+  /** a time, in UTC */
+  readonly started_at: string;
+  /** requests that it answers now */
+  readonly running: number;
+  readonly store: {
+    /** its URL, without a password */
+    readonly name: string;
+    readonly state: "available" | "unavailable";
+    readonly answer_ms: number;
+    /** why it is unavailable */
+    readonly error?: string;
+  };
+  /** that the store has not answered yet */
+  readonly waiting_charges: number;
+  readonly outbox?: {
+    readonly folder: string;
+    /** why nothing can be written there */
+    readonly error?: string;
+  };
+  readonly request_log: {
+    readonly written: number;
+    readonly waiting: number;
+    /** beyond 100 a minute of an account */
+    readonly refusals_left_out: number;
+    /** as the store was unavailable for too long */
+    readonly lost: number;
+  };
+}
+
+/** Accounts whose totals were recomputed from their records and journals, and what is wrong with them. */
+export interface Verification {
+  /** that were verified */
+  readonly accounts: number;
+  /** of their journals, that were read */
+  readonly lines: number;
+  readonly findings: readonly ({
+    readonly account: string;
+    readonly invariant: "I1" | "I2" | "I3" | "I4" | "I5" | "I6" | "I7";
+    readonly message: string;
+  })[];
+  readonly next_cursor: string | null;
+}
+
 /** Sums over the requests that ended on a day, in UTC; with the members that they are grouped by. */
 export interface UsageRow {
   /** a day such as "2027-01-31", in UTC */
@@ -925,6 +1018,8 @@ export interface UsageRows {
 
 /** A function for each operation of the admin API. */
 export interface AdminClient {
+  /** Get the name and the permissions of the operator. `GET /me` */
+  getMe(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Me>;
   /** List accounts with their balances. `GET /accounts` */
   listAccounts(input?: { readonly limit?: number; readonly cursor?: string }, options?: CallOptions): Promise<AccountPage>;
   /** Get the balance and the policy of an account. `GET /accounts/{account}` */
@@ -979,6 +1074,8 @@ export interface AdminClient {
   revokeSession(input: SessionToRevoke, options?: ChangeOptions): Promise<RevokedSession>;
   /** Query usage and charges. `GET /usage` */
   queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model' | 'user' | 'provider' | `tag:${string}`)[] }, options?: CallOptions): Promise<UsageRows>;
+  /** List all models with their targets, prices and costs. `GET /models` */
+  listModels(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<ModelList>;
   /** Search the log of requests. `GET /requests` */
   listRequests(input?: { readonly account?: string; readonly key?: string; readonly model?: string; readonly provider?: string; readonly status?: string; readonly code?: string; readonly from?: string; readonly to?: string; readonly cursor?: string; readonly limit?: number }, options?: CallOptions): Promise<FoundRequests>;
   /** Get a request from the log. `GET /requests/{request}` */
@@ -993,8 +1090,12 @@ export interface AdminClient {
   listTargets(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Targets>;
   /** List running completions. `GET /running` */
   listRunningRequests(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<RunningRequests>;
+  /** Get the status of the process and its store. `GET /status` */
+  getStatus(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Status>;
+  /** Verify the balances of accounts against their journals, a page at a time. `GET /verification` */
+  verifyAccounts(input?: { readonly account?: string; readonly limit?: number; readonly cursor?: string }, options?: CallOptions): Promise<Verification>;
   /** This document. `GET /openapi.json` */
   getDescription(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
-  /** The usage page, for browsers. Without valid credentials its status is 401, and the page asks for a token. `GET /` */
+  /** The console, for browsers. A browser without valid credentials gets it too, and it asks for a token; a program gets a 401. `GET /` */
   getPage(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<string>;
 }

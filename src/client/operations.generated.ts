@@ -2,6 +2,7 @@
 
 /** By the name of its function. */
 export const OPERATIONS = {
+  getMe: {"method":"GET","path":"/me","hasBody":false,"answer":"json"},
   listAccounts: {"method":"GET","path":"/accounts","hasBody":false,"answer":"json"},
   getAccount: {"method":"GET","path":"/accounts/{account}","hasBody":false,"answer":"json"},
   updateAccount: {"method":"PATCH","path":"/accounts/{account}","hasBody":true,"answer":"json"},
@@ -29,6 +30,7 @@ export const OPERATIONS = {
   createSession: {"method":"POST","path":"/accounts/{account}/sessions","hasBody":true,"answer":"json"},
   revokeSession: {"method":"POST","path":"/sessions/revoke","hasBody":true,"answer":"json"},
   queryUsage: {"method":"GET","path":"/usage","hasBody":false,"answer":"json"},
+  listModels: {"method":"GET","path":"/models","hasBody":false,"answer":"json"},
   listRequests: {"method":"GET","path":"/requests","hasBody":false,"answer":"json"},
   getRequest: {"method":"GET","path":"/requests/{request}","hasBody":false,"answer":"json"},
   listProviders: {"method":"GET","path":"/providers","hasBody":false,"answer":"json"},
@@ -36,6 +38,8 @@ export const OPERATIONS = {
   readmitProvider: {"method":"POST","path":"/providers/{name}/readmit","hasBody":true,"answer":"json"},
   listTargets: {"method":"GET","path":"/health","hasBody":false,"answer":"json"},
   listRunningRequests: {"method":"GET","path":"/running","hasBody":false,"answer":"json"},
+  getStatus: {"method":"GET","path":"/status","hasBody":false,"answer":"json"},
+  verifyAccounts: {"method":"GET","path":"/verification","hasBody":false,"answer":"json"},
   getDescription: {"method":"GET","path":"/openapi.json","hasBody":false,"answer":"json"},
   getPage: {"method":"GET","path":"/","hasBody":false,"answer":"text"},
 } as const;

@@ -19,12 +19,13 @@ import { dimensionNames } from '../options/resolve-dimensions.ts';
 import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
 import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
 import type { RequestLog } from '../request-log/request-log.ts';
-import type { RequestSearch } from '../request-log/search.ts';
 import { guard } from '../observability/hook-runner.ts';
 import type { TargetStatus } from '../observability/hooks.ts';
 import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { type ReloadOptions, createServices, type LeaseTimers } from './services.ts';
+import { type RouterStatus, routerStatus } from './status.ts';
+import { type ModelPrices, modelPrices } from './model-prices.ts';
 import { createProviderStates, type ProviderStates } from './providers.ts';
 import { RouterLifecycle } from './lifecycle.ts';
 import { type Endpoint, endpointFinder, route } from './routes.ts';
@@ -75,6 +76,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
    * @throws {TypeError} naming the invalid member of the caller
    */
   models(caller?: AuthenticatedCaller): Promise<ModelRecord[]>;
+  /** All models with their targets, prices and costs, for operators. */
+  modelPrices(): readonly ModelPrices[];
   /**
    * Resolves once a request is over and its charge is posted, for platforms that stop a process after the response:
    * `await router.settled(request)`. The request is the object that was passed to the router.
@@ -91,6 +94,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   reload(changes: ReloadOptions): void;
   /** Health of the targets that this process has used. */
   health(): readonly TargetStatus[];
+  /** This process and its store, which it asks: whether it is available, and what waits for it. Never rejects. */
+  status(): Promise<RouterStatus>;
   /** Providers as this process sees them: their state, history, errors, keys and targets; ejects and readmits them by hand. */
   readonly providers: ProviderStates;
   /** The completions that run in this process now, oldest first. */
@@ -129,6 +134,7 @@ export function createRouterWithTimers(
   const { settings, hooks, clock, store, authenticator, billing, breakers, current, holds, requestLog } =
     services;
   const requests = new SlotList<ActiveRequest>();
+  const startedAt = new Date();
   const lifecycle = new RouterLifecycle(services, requests);
   const now = (): number => clock.now();
   const ids = new RequestIds(now);
@@ -171,11 +177,7 @@ export function createRouterWithTimers(
     credits: createCredits(store, now),
     accounts: createAccountPolicies(store, createAccounts(store, requestLog), authenticator),
     usage: createUsageQueries(store, now, dimensionNames(settings.dimensions)),
-    requestLog: {
-      find: (id: string) => requestLog.find(id),
-      search: (search?: RequestSearch) => requestLog.search(search),
-      counts: () => requestLog.counts(),
-    },
+    requestLog: readerOf(requestLog),
     sessions: createSessions(store, services.sessionTokens, now),
     holds: createHolds({
       holds,
@@ -198,6 +200,7 @@ export function createRouterWithTimers(
       const known = hostCaller(caller);
       return await listModels(known && (await authenticator.limited(known)), services);
     },
+    modelPrices: () => modelPrices(services.catalog),
     settled,
     reload: (changes: ReloadOptions) => {
       current.reload(changes);
@@ -206,9 +209,19 @@ export function createRouterWithTimers(
     health,
     providers: createProviderStates(services),
     requests: () => runningRequests(requests.values()),
+    status: () => routerStatus(services, { startedAt, running: requests.values().length, probeId: newId() }),
     ready: () => lifecycle.ready(newId()),
     close: () => lifecycle.close(),
   });
+}
+
+/** What a host gets of the log of requests. */
+function readerOf(requestLog: RequestLog): RequestLog {
+  return {
+    find: (id) => requestLog.find(id),
+    search: (search) => requestLog.search(search),
+    counts: () => requestLog.counts(),
+  };
 }
 
 /** The property of a framework's request object that holds its request ID, for `settled`. */

@@ -24,8 +24,12 @@ export class Api {
   readonly #mount: string;
   /** In memory too, for browsers that block storage. */
   #token: string | undefined;
+  /** Called for each 401. */
+  onRefused: (() => void) | undefined;
+  readonly #isSignedOut: boolean;
 
-  constructor({ origin, pathname }: Location) {
+  constructor({ origin, pathname }: Location, { documentElement }: Document) {
+    this.#isSignedOut = documentElement.dataset['session'] === 'none';
     // The mount may be opened with or without a trailing slash.
     this.#mount = origin + (pathname.endsWith('/') ? pathname : `${pathname}/`);
     try {
@@ -35,6 +39,11 @@ export class Api {
 
   get token(): string | undefined {
     return this.#token;
+  }
+
+  /** False if the server has served this page to a browser without credentials, and there is no token either. */
+  get hasCredentials(): boolean {
+    return this.#token !== undefined || !this.#isSignedOut;
   }
 
   /** Stored for this tab only, until it is closed; undefined removes it. */
@@ -98,6 +107,7 @@ export class Api {
     } catch {
       throw new ApiError(0, 'The server does not answer.');
     }
+    if (response.status === 401) this.onRefused?.();
     if (!response.ok) throw new ApiError(response.status, messageOf(response.status, body));
     return body;
   }

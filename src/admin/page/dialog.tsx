@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { asApiError } from './api.ts';
 import { formValues } from './form-values.ts';
@@ -13,7 +13,8 @@ export interface DialogProps {
 /** A modal dialog; Escape closes it, and the focus returns to where it was. */
 export function Dialog({ title, close, children }: DialogProps): JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => element.current?.showModal(), []);
+  // A layout effect, so that the next key that is pressed is typed in the dialog.
+  useLayoutEffect(() => element.current?.showModal(), []);
   return (
     <dialog ref={element} class="card" aria-labelledby="dialog-title" onClose={close}>
       <h2 id="dialog-title">{title}</h2>

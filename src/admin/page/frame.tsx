@@ -23,6 +23,7 @@ export interface FrameProps {
 /** Header and body of a view. The body is the view, the sign-in form, or before either is ready only the notice. */
 export function Frame({ name, title, session, notice, status, controls, children }: FrameProps): JSX.Element {
   const view = session.prompt === undefined ? children : undefined;
+  const shown = session.notice ?? notice;
   return (
     <>
       <header>
@@ -36,6 +37,7 @@ export function Frame({ name, title, session, notice, status, controls, children
           <div id="controls" class="controls">
             {view && controls}
             <ThemeButton />
+            {session.operator !== undefined && <span class="faint operator">{session.operator}</span>}
             {view && session.api.token !== undefined && (
               <button type="button" id="sign-out" class="plain" onClick={session.signOut}>
                 Sign out
@@ -45,8 +47,8 @@ export function Frame({ name, title, session, notice, status, controls, children
         </div>
       </header>
       <main data-waiting={view ? undefined : ''}>
-        <div id="notice" class="notice bad" role="status" hidden={notice === undefined}>
-          {notice}
+        <div id="notice" class="notice bad" role="status" hidden={shown === undefined}>
+          {shown}
         </div>
         {session.prompt && <SignIn session={session} />}
         {view}
@@ -58,8 +60,11 @@ export function Frame({ name, title, session, notice, status, controls, children
 const LINKS = [
   { name: 'overview', text: 'Overview', href: '#' },
   { name: 'accounts', text: 'Accounts', href: hrefOf('accounts') },
+  { name: 'keys', text: 'Keys', href: hrefOf('keys') },
   { name: 'requests', text: 'Requests', href: hrefOf('requests') },
   { name: 'providers', text: 'Providers', href: hrefOf('providers') },
+  { name: 'models', text: 'Models', href: hrefOf('models') },
+  { name: 'health', text: 'Health', href: hrefOf('health') },
 ];
 
 /** @param current - name of the view */

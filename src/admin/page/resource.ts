@@ -42,19 +42,16 @@ export function useResource<Data>(
     subject,
     ask,
     onAnswer(data) {
-      session.accepted();
       setFailure(undefined);
       setLoaded({ data, at: Date.now(), subject });
     },
     onError(thrown) {
       const { status, message } = asApiError(thrown);
       if (status === 401) {
-        session.refused();
         setLoaded(undefined);
         setFailure(undefined);
         return;
       }
-      session.accepted();
       setFailure(message);
     },
   });

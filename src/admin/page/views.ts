@@ -1,6 +1,9 @@
 import type { JSX } from 'preact';
 
 import { AccountsView } from './accounts/accounts-view.tsx';
+import { HealthView } from './health/health-view.tsx';
+import { KeysView } from './keys/keys-view.tsx';
+import { ModelsView } from './models/models-view.tsx';
 import { ProvidersView } from './providers/providers-view.tsx';
 import { RequestsView } from './requests/requests-view.tsx';
 import { UsageView } from './usage/usage-view.tsx';
@@ -16,6 +19,9 @@ interface ViewEntry {
 export const VIEWS: readonly [ViewEntry, ...ViewEntry[]] = [
   { name: 'overview', View: UsageView },
   { name: 'accounts', View: AccountsView },
+  { name: 'keys', View: KeysView },
   { name: 'requests', View: RequestsView },
   { name: 'providers', View: ProvidersView },
+  { name: 'models', View: ModelsView },
+  { name: 'health', View: HealthView },
 ];

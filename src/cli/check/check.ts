@@ -4,6 +4,7 @@ import { createCatalog } from '../../catalog/catalog.ts';
 import type { ListedModel } from '../../catalog/provider-model-list.ts';
 import { resolveProvider } from '../../catalog/resolve-provider.ts';
 import type { Provider } from '../../catalog/provider.ts';
+import { unpricedFeatures } from '../../catalog/unpriced-features.ts';
 import type { OutboundProxyOption } from '../../options/connection-options.ts';
 import type { ProviderOptions } from '../../options/provider-options.ts';
 import { createChatCompletionsRouter } from '../../router/router.ts';
@@ -24,7 +25,7 @@ import {
 } from './compare-prices.ts';
 import { findMaxOutput, outputWarning } from './compare-limits.ts';
 import { type KeyCheck, readKey, withEachKey } from './keys.ts';
-import { feeWarnings, tierWarnings, unpricedFeatures } from './unpriced.ts';
+import { feeWarnings, tierWarnings } from './unpriced.ts';
 import { type CheckedTarget, type NamedTargets, namedTargets, type Sample, samplesOf } from './targets.ts';
 
 export interface CheckOptions {

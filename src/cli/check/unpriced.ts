@@ -1,25 +1,8 @@
 import { formatUsd, type NanoDollars } from '../../ledger/contract/money.ts';
 import { FREE, type Price } from '../../metering/price.ts';
 import type { Target } from '../../catalog/model.ts';
-import { PRESET_FEES } from '../../catalog/preset-fees.ts';
 import { searchesByName } from '../../catalog/implied-prices.ts';
-import { unpricedTools } from '../../catalog/server-tools.ts';
-
-/** Features that a provider bills separately and a target has no price for: such requests are rejected. */
-export function unpricedFeatures(target: Target): readonly string[] {
-  const { price, provider, wildcard } = target;
-  const searches = wildcard !== undefined && !pricesSearches(price) && sellsSearches(provider);
-  const tools = [...unpricedTools(target), ...(searches ? ['models that search'] : [])];
-  if (price === FREE) return tools;
-  const tiers = (provider.serviceTiers?.sold ?? []).filter((name) => !price.serviceTiers.has(name));
-  // A provider that bills cache writes may bill those with a lifetime of an hour separately.
-  const lacksHour = price.cacheWriteInput !== price.input && price.cacheWriteHourInput === undefined;
-  return [
-    ...tiers.map((name) => `service tier ${name}`),
-    ...(lacksHour ? ['cache writes for an hour'] : []),
-    ...tools,
-  ];
-}
+import { pricesSearches } from '../../catalog/unpriced-features.ts';
 
 /** Warnings on prices of service tiers. */
 export function tierWarnings({
@@ -75,15 +58,6 @@ export function feeWarnings(target: Target): readonly string[] {
       ? [`${place} searches the web, by its name, but its price has no fee for that (webSearch or request)`]
       : []),
   ];
-}
-
-function sellsSearches({ preset }: Target['provider']): boolean {
-  const { tools = {}, fields = {} } = PRESET_FEES[preset ?? ''] ?? {};
-  return [...Object.keys(tools), ...Object.keys(fields)].some((name) => name.includes('search'));
-}
-
-function pricesSearches({ webSearch, request }: Price): boolean {
-  return webSearch > 0n || request > 0n;
 }
 
 function isBelow(fee: NanoDollars, billed: NanoDollars, { markup }: Price): boolean {

@@ -2,6 +2,7 @@ import type { DeletedAccount, LedgerStore, RequestLogStore } from '../contract/l
 import { formatUsd } from '../contract/money.ts';
 import { topUpClaim } from '../contract/reserved-ids.ts';
 import { optionsObject } from '../../platform/options-object.ts';
+import { type Finding, verifyListed } from './verify.ts';
 
 /** Accounts, for their operator. An account is created by its first grant or its first key. */
 export interface Accounts {
@@ -33,6 +34,13 @@ export interface Accounts {
    * @throws {AccountBusyError} while requests of the account run
    */
   delete(account: string): Promise<AccountDeletion | undefined>;
+  /**
+   * Recomputes the totals of accounts from their records and journals, as `verifyLedger` does: all accounts a page at a time, or one
+   * account. A page ends after `limit` accounts, or with the first one after two seconds.
+   *
+   * @throws {TypeError} that names an invalid option
+   */
+  verify(options?: VerifyAccountsOptions): Promise<VerifiedAccounts>;
   /** The sums of deleted accounts, in no particular order. */
   deleted(): AsyncIterable<DeletedAccountInfo>;
 }
@@ -77,6 +85,22 @@ export interface ListAccountsOptions {
   readonly cursor?: string;
 }
 
+export interface VerifyAccountsOptions extends ListAccountsOptions {
+  /** Only this one. */
+  readonly account?: string;
+}
+
+export interface VerifiedAccounts {
+  /** Number of accounts that were verified. */
+  readonly accounts: number;
+  /** Number of their journal lines. */
+  readonly lines: number;
+  /** Empty if nothing is wrong; at most the first hundred of an account. */
+  readonly findings: readonly Finding[];
+  /** For the next page; undefined on the last one. */
+  readonly cursor?: string;
+}
+
 export interface AccountPage {
   readonly accounts: readonly AccountInfo[];
   /** For the next page; undefined on the last one. */
@@ -106,6 +130,10 @@ export interface AccountInfo {
 const MAX_ACCOUNTS = 1000;
 /** Balances that are read concurrently: a page must not block the store for requests. */
 const AT_ONCE = 20;
+/** A page of `verify` begins no account after this. */
+const MAX_VERIFY_MS = 2000;
+/** Nor once it has this number of findings. */
+const MAX_FINDINGS = 1000;
 
 /** @param requestLog - the log of requests, which forgets a deleted account too */
 export function createAccounts(
@@ -129,24 +157,50 @@ export function createAccounts(
     };
   }
 
+  /** The IDs of a page, in order, and the cursor of the next one. @throws {TypeError} */
+  async function pageOfIds(
+    options: ListAccountsOptions,
+  ): Promise<{ page: string[]; next: string | undefined }> {
+    const { limit = 100, cursor = '' } = optionsObject(options);
+    if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_ACCOUNTS) {
+      throw new TypeError(`limit must be an integer from 1 to ${MAX_ACCOUNTS}, got ${limit}`);
+    }
+    if (typeof cursor !== 'string') throw new TypeError(`cursor must be a string, got ${typeof cursor}`);
+    const ids = await firstAfter(store.accounts(), cursor, limit + 1);
+    const page = ids.slice(0, limit);
+    return { page, next: ids.length > limit ? page.at(-1) : undefined };
+  }
+
+  async function verify(options: VerifyAccountsOptions = {}): Promise<VerifiedAccounts> {
+    const { account } = optionsObject(options);
+    const { page, next } =
+      account === undefined ? await pageOfIds(options) : { page: [account], next: undefined };
+    const startedAt = performance.now();
+    const findings: Finding[] = [];
+    let [accounts, lines] = [0, 0];
+    for (const id of page) {
+      const verified = await verifyListed(store, id);
+      lines += verified.lines;
+      findings.push(...verified.findings);
+      accounts += 1;
+      const isEnough = performance.now() - startedAt > MAX_VERIFY_MS || findings.length >= MAX_FINDINGS;
+      if (isEnough && accounts < page.length) return { accounts, lines, findings, cursor: id };
+    }
+    return { accounts, lines, findings, ...(next !== undefined && { cursor: next }) };
+  }
+
   return {
     get,
+    verify,
 
     async list(options = {}) {
-      const { limit = 100, cursor = '' } = optionsObject(options);
-      if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_ACCOUNTS) {
-        throw new TypeError(`limit must be an integer from 1 to ${MAX_ACCOUNTS}, got ${limit}`);
-      }
-      if (typeof cursor !== 'string') throw new TypeError(`cursor must be a string, got ${typeof cursor}`);
-      const ids = await firstAfter(store.accounts(), cursor, limit + 1);
-      const page = ids.slice(0, limit);
+      const { page, next } = await pageOfIds(options);
       const accounts: AccountInfo[] = [];
       for (let at = 0; at < page.length; at += AT_ONCE) {
         const found = await Promise.all(page.slice(at, at + AT_ONCE).map(get));
         accounts.push(...found.filter((account) => account !== undefined));
       }
-      const last = page.at(-1);
-      return { accounts, ...(ids.length > limit && last !== undefined && { cursor: last }) };
+      return { accounts, ...(next !== undefined && { cursor: next }) };
     },
 
     freeze: (account) => store.freeze(account, true),

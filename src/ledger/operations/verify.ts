@@ -55,9 +55,14 @@ export async function* verifyLedger(
     return;
   }
   for await (const each of store.accounts()) {
-    // The store can't be queried for an invalid name, which only damage can cause.
-    yield isAccount(each) ? await verifyAccount(store, each) : misnamed(each);
+    yield await verifyListed(store, each);
   }
+}
+
+/** Verifies an account that the store has listed. */
+export async function verifyListed(store: LedgerStore, account: string): Promise<AccountVerification> {
+  // The store can't be queried for an invalid name, which only damage can cause.
+  return isAccount(account) ? await verifyAccount(store, account) : misnamed(account);
 }
 
 function misnamed(account: string): AccountVerification {

@@ -178,6 +178,11 @@ export class ReliableStore implements LedgerStore {
     return this.#outbox !== undefined && this.#outbox.failure === undefined;
   }
 
+  /** Why the outbox can't be written; undefined while it can, and without one. */
+  get outboxFailure(): Error | undefined {
+    return this.#outbox?.failure;
+  }
+
   /** Those of the outbox included. */
   get waitingCharges(): number {
     return this.#deliveries.waiting;

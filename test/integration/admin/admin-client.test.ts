@@ -102,6 +102,10 @@ describe('a client of the admin API', () => {
     expect(usage.data).toMatchObject([{ model: 'acme/fast', requests: 1 }]);
     expect((await noted.listTargets()).data).toMatchObject([{ provider: 'loopback', state: 'healthy' }]);
     expect((await noted.listRunningRequests()).data).toEqual([]);
+    expect(await noted.getStatus()).toMatchObject({ store: { state: 'available' } });
+    expect((await noted.verifyAccounts({ account })).findings).toEqual([]);
+    expect((await noted.listModels()).data[0]).toMatchObject({ targets: [{ provider: 'loopback' }] });
+    expect(await noted.getMe()).toMatchObject({ name: 'ada' });
     expect((await noted.listRequests({ account: 'acct', status: '2xx' })).data).toMatchObject([
       { id: request },
     ]);

@@ -248,6 +248,10 @@ describe('the description of the admin API', () => {
     void post(QUESTION, { signal: controller.signal }).catch(() => {});
     await arrived;
     await check('GET', '/running', '/running');
+    await check('GET', '/me', '/me');
+    await check('GET', '/models', '/models');
+    await check('GET', '/status', '/status');
+    await check('GET', '/verification', '/verification?limit=1');
     controller.abort();
 
     expect(seen).toEqual(new Set(endpoints.map(({ method, path }) => `${method} ${path}`)));

@@ -1,6 +1,7 @@
-import type { AccountDetails, Budget } from '../../../client/admin-api.generated.ts';
+import type { AccountDetails } from '../../../client/admin-api.generated.ts';
 import { ApiError } from '../api.ts';
-import type { Field, FormDialogProps } from '../dialog.tsx';
+import type { FormDialogProps } from '../dialog.tsx';
+import { policyChange, policyFields } from '../keys/policy-form.ts';
 
 /** What an operator may do with an account. */
 export type AccountAction = 'grant' | 'adjust' | 'allowance' | 'policy' | 'freeze' | 'unfreeze' | 'delete';
@@ -23,7 +24,7 @@ export interface ActionForm extends Pick<
   requestOf(values: Values): ChangeRequest;
 }
 
-const PERIODS = ['hour', 'day', 'week', 'month', 'lifetime'];
+const PERIODS = ['hour', 'day', 'week', 'month'];
 
 export function actionForm(action: AccountAction, account: AccountDetails): ActionForm {
   return FORMS[action](account);
@@ -61,7 +62,7 @@ const FORMS: Readonly<Record<AccountAction, (account: AccountDetails) => ActionF
     fields: [
       { name: 'id', label: 'ID', isRequired: true, value: 'plan' },
       { name: 'amount', label: 'Amount in USD', isRequired: true },
-      { name: 'per', label: 'Per', choices: PERIODS.slice(0, 4), value: 'month' },
+      { name: 'per', label: 'Per', choices: PERIODS, value: 'month' },
     ],
     submit: 'Set',
     requestOf: ({ id = '', amount, per }) => ({
@@ -99,63 +100,13 @@ const FORMS: Readonly<Record<AccountAction, (account: AccountDetails) => ActionF
   }),
 };
 
-const LIMITS = ['requests_per_minute', 'tokens_per_minute', 'concurrent_requests'] as const;
-
 function policyForm({ id, policy }: AccountDetails): ActionForm {
-  const [budget] = [policy.budget ?? []].flat();
-  const fields: readonly Field[] = [
-    { name: 'name', label: 'Name', value: policy.name ?? '' },
-    {
-      name: 'requests_per_minute',
-      label: 'Requests a minute',
-      value: String(policy.requests_per_minute ?? ''),
-    },
-    { name: 'tokens_per_minute', label: 'Tokens a minute', value: String(policy.tokens_per_minute ?? '') },
-    {
-      name: 'concurrent_requests',
-      label: 'Requests at once',
-      value: String(policy.concurrent_requests ?? ''),
-    },
-    { name: 'budget', label: 'Budget in USD', value: budget?.amount ?? '' },
-    { name: 'per', label: 'Budget per', choices: PERIODS, value: budget?.per ?? 'month' },
-    {
-      name: 'models',
-      label: 'Models',
-      value: policy.models?.join(', ') ?? '',
-      hint: 'IDs, * for any characters.',
-    },
-  ];
   return {
     button: 'Policy',
     title: `Policy of ${id}`,
     text: 'Limits of all its keys together. What is empty is not limited.',
-    fields,
+    fields: policyFields(policy),
     submit: 'Save',
-    requestOf(values) {
-      const { name = '', budget: amount = '', per, models = '' } = values;
-      const limits = LIMITS.map((limit) => [limit, values[limit] ? Number(values[limit]) : null]);
-      const patterns = models.split(/[\s,]+/).filter((pattern) => pattern !== '');
-      return {
-        method: 'PATCH',
-        to: '',
-        body: {
-          policy: {
-            name: name === '' ? null : name,
-            ...Object.fromEntries(limits),
-            budget: amount === '' ? null : { amount, per },
-            models: patterns.length === 0 ? null : patterns,
-          },
-        },
-      };
-    },
+    requestOf: (values) => ({ method: 'PATCH', to: '', body: { policy: policyChange(values) } }),
   };
-}
-
-/** `$5.00 a day, $20.00 a month` */
-export function budgetText(budget: Budget | readonly Budget[] | undefined): string | undefined {
-  const budgets = [budget ?? []].flat();
-  return (
-    budgets.map(({ amount, per }) => `$${amount} ${per === 'lifetime' ? 'in all' : `a ${per}`}`).join(', ') ||
-    undefined
-  );
 }

@@ -10,7 +10,8 @@ import { useResource } from '../resource.ts';
 import { hrefOf } from '../route.ts';
 import type { Session } from '../session.ts';
 import { Column, NumberCell, Table } from '../table.tsx';
-import { type AccountAction, actionForm, budgetText } from './account-actions.ts';
+import { budgetText } from '../keys/policy-form.ts';
+import { type AccountAction, actionForm } from './account-actions.ts';
 import { KeysCard } from './keys-card.tsx';
 
 const REFRESH_MS = 10_000;
@@ -52,7 +53,7 @@ export function AccountView({ session, account }: AccountViewProps): JSX.Element
             <a href={`#${new URLSearchParams({ days: '30', account }).toString()}`}>Usage</a>
           </p>
           <Overview data={data} session={session} path={path} reload={reload} />
-          <KeysCard session={session} path={path} account={account} keys={data.keys} reload={reload} />
+          <KeysCard session={session} account={account} keys={data.keys} reload={reload} />
           <Allowances allowances={data.allowances} />
         </div>
       )}
@@ -69,14 +70,9 @@ interface OverviewProps {
 
 function Overview({ data: { account }, session, path, reload }: OverviewProps): JSX.Element {
   const [action, setAction] = useState<AccountAction>();
-  const actions: readonly AccountAction[] = [
-    'grant',
-    'adjust',
-    'allowance',
-    'policy',
-    account.frozen ? 'unfreeze' : 'freeze',
-    'delete',
-  ];
+  const credits: readonly AccountAction[] = ['grant', 'adjust', 'allowance'];
+  const rest: readonly AccountAction[] = ['policy', account.frozen ? 'unfreeze' : 'freeze', 'delete'];
+  const actions = [...(session.may('credits') ? credits : []), ...(session.may('accounts') ? rest : [])];
   const form = action && actionForm(action, account);
   return (
     <section class="card" aria-labelledby="account-title">
@@ -136,25 +132,39 @@ function factsOf(account: AccountDetails): readonly Fact[] {
   ];
 }
 
-/** Downloads the statement of this month as CSV. */
+/** Downloads the statement of a month as CSV. */
 function StatementButton({
   session,
   path,
   account,
 }: Omit<OverviewProps, 'data' | 'reload'> & { readonly account: string }): JSX.Element {
-  async function download(): Promise<void> {
-    const month = new Date().toISOString().slice(0, 7);
-    const csv = await session.api.text(`${path}/statements/${month}`, { format: 'csv' });
-    const link = document.createElement('a');
-    link.href = URL.createObjectURL(new Blob([csv], { type: 'text/csv' }));
-    link.download = `${account}-${month}.csv`;
-    link.click();
-    URL.revokeObjectURL(link.href);
-  }
+  const [isOpen, setOpen] = useState(false);
+  const [month] = useState(() => new Date().toISOString().slice(0, 7));
   return (
-    <button type="button" id="statement" class="plain" onClick={() => void download()}>
-      Statement
-    </button>
+    <>
+      <button type="button" id="statement" class="plain" onClick={() => setOpen(true)}>
+        Statement
+      </button>
+      {isOpen && (
+        <FormDialog
+          title={`Statement of ${account}`}
+          text="What happened in a month, in UTC: balances, credits, charges by model and key."
+          fields={[{ name: 'month', label: 'Month', isRequired: true, value: month }]}
+          submit="Download CSV"
+          close={() => setOpen(false)}
+          send={async ({ month: asked = '' }) => {
+            const csv = await session.api.text(`${path}/statements/${encodeURIComponent(asked)}`, {
+              format: 'csv',
+            });
+            const link = document.createElement('a');
+            link.href = URL.createObjectURL(new Blob([csv], { type: 'text/csv' }));
+            link.download = `${account}-${asked}.csv`;
+            link.click();
+            URL.revokeObjectURL(link.href);
+          }}
+        />
+      )}
+    </>
   );
 }
 

@@ -52,9 +52,11 @@ function AccountList({ session }: ViewProps): JSX.Element {
             value={search}
             onInput={(event) => setSearch(event.currentTarget.value)}
           />
-          <button type="button" class="primary small" onClick={() => setCreating(true)}>
-            New account
-          </button>
+          {session.may('credits') && (
+            <button type="button" class="primary small" onClick={() => setCreating(true)}>
+              New account
+            </button>
+          )}
         </>
       }
     >

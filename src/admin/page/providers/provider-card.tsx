@@ -11,13 +11,14 @@ import { Trend } from '../usage/trend.tsx';
 import { KeyTable } from './key-table.tsx';
 
 /** Changes the provider, or with `target` one of its models. */
-type Change = (what: 'eject' | 'readmit', body: object, key?: string) => Promise<void>;
+export type Change = (what: 'eject' | 'readmit', body: object, key?: string) => Promise<void>;
 
 export interface ProviderCardProps {
   readonly provider: ProviderStatus;
   /** When it was read. */
   readonly at: number;
-  readonly change: Change;
+  /** Undefined if the operator may change nothing. */
+  readonly change: Change | undefined;
 }
 
 export function ProviderCard({ provider, at, change }: ProviderCardProps): JSX.Element {
@@ -30,7 +31,9 @@ export function ProviderCard({ provider, at, change }: ProviderCardProps): JSX.E
           {name} <StateBadge thing={provider} at={at} />{' '}
           <span class="faint">{since === undefined ? '' : `since ${moment(since)}`}</span>
         </h2>
-        <EjectButton name={name} isEjected={state === 'ejected'} change={change} target={undefined} />
+        {change && (
+          <EjectButton name={name} isEjected={state === 'ejected'} change={change} target={undefined} />
+        )}
       </div>
       {provider.ejection && <p class="notice">{ejectionText(provider.ejection)}</p>}
       <div class="with-trend">
@@ -114,12 +117,14 @@ function TargetTable({ provider, at, change }: ProviderCardProps): JSX.Element {
             <NumberCell class="wide">{p50 === undefined ? '–' : duration(p50)}</NumberCell>
             <NumberCell class="wide">{p95 === undefined ? '–' : duration(p95)}</NumberCell>
             <td class="number">
-              <EjectButton
-                name={name}
-                target={model}
-                isEjected={target.state === 'ejected'}
-                change={change}
-              />
+              {change && (
+                <EjectButton
+                  name={name}
+                  target={model}
+                  isEjected={target.state === 'ejected'}
+                  change={change}
+                />
+              )}
             </td>
           </tr>
         );

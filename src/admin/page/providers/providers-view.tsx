@@ -4,7 +4,7 @@ import type { Providers as ProviderList } from '../../../client/admin-api.genera
 import { Frame } from '../frame.tsx';
 import { useResource } from '../resource.ts';
 import type { ViewProps } from '../view-props.ts';
-import { ProviderCard } from './provider-card.tsx';
+import { type Change, ProviderCard } from './provider-card.tsx';
 
 const REFRESH_MS = 3000;
 
@@ -15,6 +15,12 @@ export function ProvidersView({ session }: ViewProps): JSX.Element {
     everyMs: REFRESH_MS,
     ask: () => session.api.get('providers'),
   });
+  const changeOf =
+    (name: string): Change =>
+    async (what, body, key) => {
+      await session.api.change('POST', `providers/${encodeURIComponent(name)}/${what}`, body, key);
+      await reload();
+    };
   return (
     <Frame
       name="providers"
@@ -30,11 +36,7 @@ export function ProvidersView({ session }: ViewProps): JSX.Element {
               key={provider.name}
               provider={provider}
               at={at}
-              change={async (what, body, key) => {
-                const path = `providers/${encodeURIComponent(provider.name)}/${what}`;
-                await session.api.change('POST', path, body, key);
-                await reload();
-              }}
+              change={session.may('providers') ? changeOf(provider.name) : undefined}
             />
           ))}
           {data.data.length === 0 && <p class="nothing">There are no providers.</p>}

@@ -54,7 +54,7 @@ function Story({
           <h2 id="story-title">
             {id} <StatusBadge status={request.status} />
           </h2>
-          {request.state === 'settled' && (
+          {request.state === 'settled' && session.may('credits') && (
             <button
               type="button"
               class="plain"

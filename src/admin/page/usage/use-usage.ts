@@ -48,11 +48,9 @@ export function useUsage(session: Session, { days, account }: UsageQuery): Usage
   function onError(thrown: unknown): void {
     const { status, message } = asApiError(thrown);
     if (status !== 401) {
-      session.accepted();
       setFailure(message);
       return;
     }
-    session.refused();
     setFailure(undefined);
     setRange(undefined);
     setLive(undefined);
@@ -64,7 +62,6 @@ export function useUsage(session: Session, { days, account }: UsageQuery): Usage
     subject: JSON.stringify([days, account]),
     ask: () => data.range(days, account),
     onAnswer({ usage, accounts }) {
-      session.accepted();
       setFailure(undefined);
       setRange({ usage, lines: accounts.map(accountLine), account, at: Date.now() });
     },

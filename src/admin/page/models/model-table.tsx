@@ -1,0 +1,143 @@
+import type { JSX } from 'preact';
+
+import type { ModelPrices, ModelTarget } from '../../../client/admin-api.generated.ts';
+import type { UsageRow } from '../api-rows.ts';
+import { moment, money, nanos, percent } from '../format.ts';
+import { hrefOf } from '../route.ts';
+import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
+
+export interface ModelRow {
+  readonly model: ModelPrices;
+  /** Of the last days; undefined without any. */
+  readonly usage: UsageRow | undefined;
+}
+
+export interface ModelTableProps {
+  readonly rows: readonly ModelRow[];
+  /** That the usage is of. */
+  readonly days: number;
+}
+
+/** A row for each target. */
+export function ModelTable({ rows, days }: ModelTableProps): JSX.Element {
+  const head = (
+    <>
+      <Column>Model</Column>
+      <Column>Goes to</Column>
+      <Column class="number">Input</Column>
+      <Column class="number">Output</Column>
+      <Column class="number wide">Margin</Column>
+      <Column class="wide">No price for</Column>
+    </>
+  );
+  return (
+    <Table id="model-rows" head={head}>
+      {rows.flatMap(({ model, usage }) =>
+        model.targets.map((target, n) => (
+          <tr key={`${model.id} ${n}`}>
+            {n === 0 && (
+              <th scope="row" rowSpan={model.targets.length}>
+                {model.id}
+                <small>{notesOn(model)}</small>
+                {usage && <Used id={model.id} usage={usage} days={days} />}
+              </th>
+            )}
+            <TargetCells target={target} model={model} />
+          </tr>
+        )),
+      )}
+      {rows.length === 0 && <EmptyRow columns={6}>No model found.</EmptyRow>}
+    </Table>
+  );
+}
+
+function notesOn({ aliases, strategy, targets, shutdown_at: shutdownAt }: ModelPrices): string | undefined {
+  const notes = [
+    aliases.length === 0 ? undefined : `also ${aliases.join(', ')}`,
+    targets.length === 1 ? undefined : strategy,
+    shutdownAt === undefined ? undefined : `shut down ${moment(shutdownAt)}`,
+  ];
+  return notes.filter((note) => note !== undefined).join('; ') || undefined;
+}
+
+function Used({
+  id,
+  usage,
+  days,
+}: {
+  readonly id: string;
+  readonly usage: UsageRow;
+  readonly days: number;
+}): JSX.Element {
+  const charged = nanos(usage.charged);
+  const margin = usage.cost === undefined ? '' : `, margin ${percent(charged - nanos(usage.cost), charged)}`;
+  return (
+    <small>
+      <a
+        href={hrefOf('requests', undefined, { model: id })}
+      >{`${money(charged)} in ${days} days${margin}`}</a>
+    </small>
+  );
+}
+
+function TargetCells({
+  target,
+  model,
+}: {
+  readonly target: ModelTarget;
+  readonly model: ModelPrices;
+}): JSX.Element {
+  const { provider, pricing, cost, unpriced } = target;
+  return (
+    <>
+      <td>
+        <a href={hrefOf('requests', undefined, { model: model.id, provider })}>{provider}</a>
+        <small>
+          {target.model}
+          {model.strategy === 'weighted' && `, weight ${target.weight}`}
+        </small>
+      </td>
+      {(['input', 'output'] as const).map((name) => (
+        <NumberCell key={name}>
+          {perMillion(pricing[name])}
+          {cost && <small>{`costs ${perMillion(cost[name])}`}</small>}
+        </NumberCell>
+      ))}
+      <NumberCell class="wide">
+        {target.reports_cost ? (
+          'as reported'
+        ) : cost ? (
+          <>
+            {marginOf(pricing['input'], cost['input'])}
+            <small>{`${marginOf(pricing['output'], cost['output'])} out`}</small>
+          </>
+        ) : (
+          '–'
+        )}
+      </NumberCell>
+      <td class="wide wrap">
+        {unpriced.length === 0 ? (
+          '–'
+        ) : (
+          <details>
+            <summary>{unpriced.length}</summary>
+            {unpriced.join(', ')}
+          </details>
+        )}
+      </td>
+    </>
+  );
+}
+
+type Price = ModelTarget['pricing'][string] | undefined;
+
+/** USD per token as USD per million tokens. */
+export function perMillion(price: Price): string {
+  if (typeof price !== 'string') return '–';
+  const dollars = Number((Number(price) * 1e6).toPrecision(12));
+  return `$${dollars.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 6 })}`;
+}
+
+function marginOf(price: Price, cost: Price): string {
+  return percent(Number(price) - Number(cost), Number(price));
+}

@@ -1,0 +1,64 @@
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
+
+import type { AdminRouterOptions } from '../../../src/admin.ts';
+import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
+import { type Gateway, startGateway } from '../../helpers/gateway.ts';
+
+/** The console over a gateway, in a browser whose operator has signed in. */
+export interface Console {
+  readonly gateway: Gateway;
+  readonly door: AdminDoor;
+  readonly context: BrowserContext;
+  readonly page: Page;
+  /** What no test wants: errors in the browser's log, and requests to somewhere else. */
+  readonly problems: string[];
+  /** By the fragment of the address. */
+  open(hash: string): Promise<void>;
+  rows(id: string): Locator;
+  close(): Promise<void>;
+}
+
+export interface ConsoleOptions extends Partial<Pick<AdminRouterOptions, 'authorize'>> {
+  /** @default a gateway with an account `acct` that has 5 USD */
+  readonly gateway?: Gateway;
+  /** The page has no token yet. */
+  readonly isSignedOut?: boolean;
+}
+
+export async function startConsole(browser: Browser, options: ConsoleOptions = {}): Promise<Console> {
+  const { isSignedOut = false, gateway = await startGateway({ retries: false }), ...adminOptions } = options;
+  const door = await startAdmin({ router: gateway.router, ...adminOptions });
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const problems: string[] = [];
+  const { origin } = new URL(door.baseURL);
+  context.on('request', (request) => {
+    const url = request.url();
+    if (!/^(data|blob):/.test(url) && !url.startsWith(`${origin}/`)) problems.push(`asked ${url}`);
+  });
+  context.on('console', (message) => {
+    if (message.type() === 'error') problems.push(message.text());
+  });
+  context.on('weberror', (error) => problems.push(error.error().message));
+  const page = await context.newPage();
+  if (!isSignedOut) {
+    await page.addInitScript((token) => {
+      sessionStorage.setItem('chat-completions-router-token', token);
+    }, OPERATOR_TOKEN);
+  }
+  return {
+    gateway,
+    door,
+    context,
+    page,
+    problems,
+    open: async (hash) => {
+      await page.goto(`${door.baseURL}/${hash}`, { waitUntil: 'load' });
+    },
+    rows: (id) => page.locator(`#${id} tr`),
+    close: async () => {
+      await context.close();
+      await door.close();
+      await gateway.close();
+    },
+  };
+}
