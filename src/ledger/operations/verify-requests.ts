@@ -50,9 +50,10 @@ export class RequestVerifier {
   #addRefund(id: string, seq: bigint, amount: NanoDollars): void {
     if (this.#refunded.has(id)) this.#report(`${id} was refunded before, and again by line ${seq}`);
     this.#refunded.add(id);
-    const charged = this.#posted.get(id)?.total;
-    if (charged !== undefined && amount > charged) {
-      this.#report(`${id} was charged ${formatUsd(charged)}, but line ${seq} refunds ${formatUsd(amount)}`);
+    const posted = this.#posted.get(id);
+    if (posted && amount > posted.total && this.#isComplete(posted)) {
+      const { total } = posted;
+      this.#report(`${id} was charged ${formatUsd(total)}, but line ${seq} refunds ${formatUsd(amount)}`);
     }
   }
 
@@ -85,17 +86,20 @@ export class RequestVerifier {
     return isForgotten ? undefined : posted;
   }
 
+  /** Whether the journal has all lines of a request: that of a corrected expiry may have been compacted. */
+  #isComplete({ expiry, end }: Posted): boolean {
+    return this.#isWhole || expiry !== undefined || end?.isLate === false;
+  }
+
   #recordProblem({ state, amount }: RequestRecord, posted: Posted | undefined): string | undefined {
     const isPosted = state === 'settled' || state === 'expired';
     if (!posted) return isPosted && this.#isWhole ? `is ${state}, but has no line in the journal` : undefined;
-    const { expiry, end, total } = posted;
+    const { end, total } = posted;
     if (state === 'held') return `is held, but was charged ${formatUsd(total)}`;
     if (state === 'expired' && end) return `is expired, but was posted by line ${end.seq}`;
     if (state === 'settled' && !end) return 'is settled, but only its expiry is in the journal';
-    // The line of a corrected expiry may have been compacted.
-    const isComplete = this.#isWhole || expiry !== undefined || end?.isLate === false;
     const charged = isPosted ? amount : 0n;
-    if (!isComplete || total === charged) return undefined;
+    if (!this.#isComplete(posted) || total === charged) return undefined;
     return `is ${state} with ${formatUsd(charged)} charged, but its lines total ${formatUsd(total)}`;
   }
 }

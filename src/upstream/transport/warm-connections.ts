@@ -103,6 +103,11 @@ export class WarmConnections<Warm extends WarmConnection> {
       warm.close();
       return;
     }
+    // Closed before it had a listener.
+    if (!warm.isOpen) {
+      this.#failed();
+      return;
+    }
     const openedAt = performance.now();
     warm.onLost = () => {
       this.#ready.splice(this.#ready.indexOf(warm), 1);

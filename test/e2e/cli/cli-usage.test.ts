@@ -112,7 +112,7 @@ describe('usage', () => {
     [
       'an unknown group',
       ['--by', 'day,week'],
-      '--by must be one of day, account, key, model, user, total, got "week"',
+      '--by must be one of day, account, key, model, user, provider, total, got "week"',
     ],
     ['a group twice', ['--by', 'day,day'], '--by must name each group once, got "day,day"'],
     ['a day that is none', ['--from', '2026-02-30'], 'from must be a day'],

@@ -74,8 +74,8 @@ describe("the package's contract suites", { timeout: 120_000 }, () => {
     expect(failuresIn(report)).toEqual([]);
     expect(status).toBe(0);
     expect(report.numPassedTests).toBeGreaterThan(500);
-    // It tells of no gateways and shares no claims, which is optional.
-    expect(report.numPendingTests).toBe(4);
+    // It tells of no gateways, shares no claims and has no log of requests: all three are optional.
+    expect(report.numPendingTests).toBe(10);
   });
 
   it('fail for a store that charges a request twice', () => {

@@ -574,6 +574,17 @@ describe('an audit of a store in use', () => {
 });
 
 describe('an audit of a healthy store', () => {
+  it('knows that part of a refunded charge may have been compacted', async () => {
+    const clock = { now: NOON };
+    const store = new MemoryStore({ now: () => clock.now });
+    await live(store, clock);
+    await store.compact('acme', 3n);
+    const amounts = { amount: 9000n, charged: 9000n };
+    const request = { account: 'acme', requestId: requestId(3), key: 'label', model: 'some/model' };
+    expect(await store.refund({ ...request, ...amounts, reason: 'broken' })).toMatchObject({ code: 'ok' });
+    expect(await findingsOf(store)).toEqual([]);
+  });
+
   it.each<[string, number, (clock: { now: number }) => LedgerStore]>([
     ['in memory', 300, (clock) => new MemoryStore({ now: () => clock.now })],
     ['in a file', 40, (clock) => new SqliteStore(newFile(), { now: () => clock.now })],

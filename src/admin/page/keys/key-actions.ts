@@ -91,6 +91,7 @@ function withoutNulls(change: object): object {
 
 /** @throws {ApiError} */
 function overlapOf({ days = '' }: Values): object {
-  if (!/^\d*\.?\d*$/.test(days)) throw new ApiError(0, `Days must be a number, got ${JSON.stringify(days)}.`);
+  if (!/^\d*(?:\.\d*)?$/.test(days))
+    throw new ApiError(0, `Days must be a number, got ${JSON.stringify(days)}.`);
   return { overlap_ms: Math.round(Number(days) * DAY_MS) };
 }
