@@ -19,8 +19,12 @@ const FIRST_SHOWN = 50;
 
 /** All accounts, or one of them. */
 export function AccountsView(props: ViewProps): JSX.Element {
-  const { id } = props.route;
-  return id === undefined ? <AccountList {...props} /> : <AccountView session={props.session} account={id} />;
+  const {
+    session,
+    route: { id, query },
+  } = props;
+  if (id === undefined) return <AccountList {...props} />;
+  return <AccountView session={session} account={id} part={query.get('part')} />;
 }
 
 function AccountList({ session }: ViewProps): JSX.Element {
