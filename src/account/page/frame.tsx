@@ -1,0 +1,131 @@
+import type { ComponentChildren, JSX } from 'preact';
+
+import { hrefOf } from '../../page/route.ts';
+import { SignIn } from '../../page/sign-in.tsx';
+import { ThemeButton } from '../../page/theme-button.tsx';
+import type { Site } from './site.ts';
+import type { Session } from './view-props.ts';
+import type { ViewEntry } from './views.ts';
+
+interface FrameProps {
+  readonly site: Site;
+  readonly session: Session;
+  /** That the caller may see; none before it has signed in. */
+  readonly views: readonly Pick<ViewEntry, 'name' | 'text'>[];
+  readonly current: string | undefined;
+  readonly children: JSX.Element;
+}
+
+/** The page around a view. In a host's page it has no landmarks of its own, which that page has. */
+export function Frame({ site, session, views, current, children }: FrameProps): JSX.Element {
+  const { title, isDocument } = site;
+  const Head = isDocument ? 'header' : 'div';
+  const Body = isDocument ? 'main' : 'div';
+  return (
+    <div class="page">
+      <Head class="head">
+        <div class="bar">
+          {isDocument && <span class="brand">{title}</span>}
+          {views.length > 0 && (
+            <nav aria-label={title}>
+              {views.map(({ name, text }) => (
+                <a key={name} href={hrefOf(name)} aria-current={name === current ? 'page' : undefined}>
+                  {text}
+                </a>
+              ))}
+            </nav>
+          )}
+          <div class="controls">
+            {session.me && <span class="faint operator">{session.me.name || session.me.account}</span>}
+            {session.me && session.api.token !== undefined && (
+              <button type="button" id="sign-out" class="plain" onClick={session.signOut}>
+                Sign out
+              </button>
+            )}
+            {isDocument && <ThemeButton />}
+          </div>
+        </div>
+      </Head>
+      <Body class="body">{children}</Body>
+    </div>
+  );
+}
+
+/** Before there is a view: asks for a key, says what is missing, or waits. */
+export function Welcome({
+  site: { title, takesKeys },
+  session,
+}: Pick<FrameProps, 'site' | 'session'>): JSX.Element {
+  const { prompt, notice } = session;
+  if (prompt !== undefined && takesKeys) {
+    return (
+      <SignIn
+        session={session}
+        title={`Sign in to ${title}`}
+        label="API key"
+        required="Enter one of your API keys to see your credits and usage."
+        refused="This API key is not valid, or not any more. Check it, or enter another one."
+        hint="The key stays in this tab and is gone when you close it."
+      />
+    );
+  }
+  if (prompt !== undefined) {
+    return (
+      <section class="card sign-in" id="sign-in" aria-label="Sign in">
+        <h2>You are signed out</h2>
+        <p id="sign-in-why">{`Sign in to ${title} first, then reload.`}</p>
+        <button type="button" class="primary" onClick={() => session.signIn(undefined)}>
+          Reload
+        </button>
+      </section>
+    );
+  }
+  if (notice !== undefined) {
+    return (
+      <div id="notice" class="notice bad" role="status">
+        {notice}
+      </div>
+    );
+  }
+  return <Loading />;
+}
+
+/** In place of cards that are not here yet. */
+export function Loading(): JSX.Element {
+  return (
+    <div class="loading" role="status">
+      <span class="unseen">Loading</span>
+      <div class="card bone" />
+      <div class="card bone tall" />
+    </div>
+  );
+}
+
+interface ViewProps {
+  readonly title: string;
+  /** A sentence about what it shows. */
+  readonly about?: ComponentChildren;
+  readonly notice?: string | undefined;
+  readonly controls?: ComponentChildren;
+  /** Undefined until it has something to show. */
+  readonly children: ComponentChildren;
+}
+
+/** A view's heading, its last error, and its cards. */
+export function ViewBody({ title, about, notice, controls, children }: ViewProps): JSX.Element {
+  return (
+    <>
+      <div class="view-head">
+        <div>
+          <h1>{title}</h1>
+          {about !== undefined && <p class="about">{about}</p>}
+        </div>
+        {children !== undefined && controls !== undefined && <div class="controls">{controls}</div>}
+      </div>
+      <div id="notice" class="notice bad" role="status" hidden={notice === undefined}>
+        {notice}
+      </div>
+      {children === undefined ? notice === undefined && <Loading /> : <div id="report">{children}</div>}
+    </>
+  );
+}

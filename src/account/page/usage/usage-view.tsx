@@ -1,0 +1,127 @@
+import type { JSX } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
+
+import { asApiError } from '../../../page/api.ts';
+import { downloadCsv } from '../../../page/download.ts';
+import { clock } from '../../../page/format.ts';
+import { useResource } from '../../../page/resource.ts';
+import { hrefOf } from '../../../page/route.ts';
+import { DailyCard } from '../../../page/usage/daily-card.tsx';
+import { modelCandidates } from '../../../page/usage/ranking.ts';
+import { RankingCard } from '../../../page/usage/ranking-card.tsx';
+import { sum } from '../../../page/usage/sums.ts';
+import { ChargedTile, RequestsTile, TokensTile } from '../../../page/usage/tile.tsx';
+import { ModelTones } from '../../../page/usage/tones.ts';
+import type { Unit } from '../../../page/usage/units.ts';
+import { Choices } from '../choices.tsx';
+import { ViewBody } from '../frame.tsx';
+import type { ViewProps } from '../view-props.ts';
+import { keyCandidates, type OwnUsage, readUsage, userCandidates } from './own-usage.ts';
+
+const REFRESH_MS = 60_000;
+const RANGES = [7, 30, 90];
+const FILTERS = ['key', 'model'] as const;
+
+/** Usage by day, model, key and end user. */
+export function UsageView({ session, me, route: { query } }: ViewProps): JSX.Element {
+  const days = RANGES.find((each) => String(each) === query.get('days')) ?? 30;
+  const filters = Object.fromEntries(
+    FILTERS.flatMap((name) => (query.get(name) ? [[name, query.get(name) ?? '']] : [])),
+  );
+  const [failure, setFailure] = useState<string>();
+  const { data, at, notice } = useResource<OwnUsage>(session, {
+    subject: JSON.stringify([days, filters]),
+    everyMs: REFRESH_MS,
+    ask: () => readUsage(session.api, { days, filters, hasUsers: me.end_users }),
+  });
+
+  async function download(usage: OwnUsage): Promise<void> {
+    const { from, to } = usage;
+    const group_by = me.end_users ? 'day,model,key,user' : 'day,model,key';
+    try {
+      const csv = await session.api.text('usage', { from, to, group_by, format: 'csv', ...filters });
+      downloadCsv(csv, `usage-${from}-${to}.csv`);
+      setFailure(undefined);
+    } catch (thrown) {
+      setFailure(asApiError(thrown).message);
+    }
+  }
+
+  const ranges = RANGES.map((each) => ({
+    text: `${each} days`,
+    href: hrefOf('usage', undefined, { ...filters, days: String(each) }),
+    isCurrent: each === days,
+  }));
+  return (
+    <ViewBody
+      title="Usage"
+      about={data && `Days are in UTC. As of ${clock(at)}.`}
+      notice={failure ?? notice}
+      controls={
+        <>
+          <Choices label="Range" choices={ranges} />
+          <button type="button" id="usage-csv" class="outline" onClick={() => data && void download(data)}>
+            Download CSV
+          </button>
+        </>
+      }
+    >
+      {data && (
+        <>
+          <ActiveFilters filters={filters} days={days} names={data.keyNames} />
+          <Report usage={data} />
+        </>
+      )}
+    </ViewBody>
+  );
+}
+
+interface ActiveFiltersProps {
+  readonly filters: Readonly<Record<string, string>>;
+  readonly days: number;
+  readonly names: ReadonlyMap<string, string>;
+}
+
+function ActiveFilters({ filters, days, names }: ActiveFiltersProps): JSX.Element | null {
+  const entries = Object.entries(filters);
+  if (entries.length === 0) return null;
+  return (
+    <p class="controls">
+      {entries.map(([name, value]) => (
+        <a
+          key={name}
+          class="filter"
+          aria-label={`Remove the filter ${name}`}
+          href={hrefOf('usage', undefined, { ...filters, [name]: '', days: String(days) })}
+        >
+          {`${name}: ${names.get(value) ?? value}`} <span aria-hidden="true">×</span>
+        </a>
+      ))}
+    </p>
+  );
+}
+
+function Report({ usage }: { readonly usage: OwnUsage }): JSX.Element {
+  const [unit, setUnit] = useState<Unit>('charged');
+  const [modelTones] = useState(() => new ModelTones());
+  const tones = useMemo(() => modelTones.of(usage.range.models), [modelTones, usage]);
+  const models = useMemo(() => modelCandidates(usage.range, tones), [usage, tones]);
+  const keys = useMemo(() => keyCandidates(usage), [usage]);
+  const users = useMemo(() => userCandidates(usage), [usage]);
+  const sums = sum(usage.range.models);
+  return (
+    <>
+      <section class="tiles three" aria-label="Summary">
+        <ChargedTile usage={usage.range} charged={sums.charged} />
+        <RequestsTile sums={sums} />
+        <TokensTile sums={sums} />
+      </section>
+      <DailyCard usage={usage.range} tones={tones} unit={unit} chooseUnit={setUnit} />
+      <div class="pair">
+        <RankingCard id="models" noun="model" candidates={models} />
+        <RankingCard id="keys" noun="key" candidates={keys} />
+      </div>
+      {usage.users && <RankingCard id="users" noun="end user" candidates={users} />}
+    </>
+  );
+}
