@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { useMemo } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 
 import { useRoute } from '../../page/route.ts';
 import { usePageSession } from '../../page/session.ts';
@@ -8,31 +8,34 @@ import type { Me } from './api-rows.ts';
 import { Frame, Welcome } from './frame.tsx';
 import { Conversation } from './playground/conversation.ts';
 import type { Site } from './site.ts';
-import { VIEWS } from './views.ts';
+import type { ViewProps } from './view-props.ts';
+import { type ViewEntry, VIEWS } from './views.ts';
 
 /** The customers' page: one view at a time, chosen by the address, with one session. */
 export function App({ site }: { readonly site: Site }): JSX.Element {
   const session = usePageSession<Me>(site.api);
   const route = useRoute();
   const { me, prompt } = session;
-  const conversation = useMemo(() => new Conversation(site.api), [site, me?.account]);
   const shown = me ? VIEWS.filter(({ needs }) => session.may(needs)) : [];
   const current = shown.find(({ name }) => name === route.view) ?? shown[0];
   return (
     <TooltipProvider>
       <Frame site={site} session={session} views={shown} current={current?.name}>
         {me && current && prompt === undefined ? (
-          <current.View
-            key={`${current.name}/${route.id ?? ''}`}
-            session={session}
-            me={me}
-            route={route}
-            conversation={conversation}
-          />
+          <SignedIn key={me.account} view={current} session={session} me={me} route={route} />
         ) : (
           <Welcome site={site} session={session} />
         )}
       </Frame>
     </TooltipProvider>
   );
+}
+
+/** What is of one account, and gone with its session. */
+function SignedIn({
+  view: { name, View },
+  ...props
+}: Omit<ViewProps, 'conversation'> & { readonly view: ViewEntry }): JSX.Element {
+  const [conversation] = useState(() => new Conversation(props.session.api));
+  return <View key={`${name}/${props.route.id ?? ''}`} {...props} conversation={conversation} />;
 }

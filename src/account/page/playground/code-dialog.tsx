@@ -36,6 +36,7 @@ export function CodeDialog({ baseURL, request, close }: CodeDialogProps): JSX.El
         />
         <CopyButton key={language} text={code} />
       </div>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it is scrolled by keyboard */}
       <pre id="code" class="snippet" tabIndex={0} aria-label="Code">
         {code}
       </pre>

@@ -130,7 +130,7 @@ export class Conversation {
 
   /** @returns whether the answer goes on */
   #readEvent(id: number, data: string): boolean {
-    const event = JSON.parse(data) as StreamEvent;
+    const event: StreamEvent = JSON.parse(data);
     if (event.error) {
       this.#update(id, { state: 'failed', failure: failureOf(200, data) });
       return false;
@@ -180,7 +180,8 @@ export class Conversation {
       const headers = await this.#key.authorization(me.signed_in_by === 'host');
       const response = await fetch(url, { headers, credentials: 'omit', cache: 'no-store' });
       if (!response.ok) return undefined;
-      return ((await response.json()) as { data: { charged?: string } }).data;
+      const { data }: { data: { charged?: string } } = await response.json();
+      return data;
     } catch {
       return undefined;
     }

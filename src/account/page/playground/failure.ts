@@ -15,7 +15,7 @@ export function failureOf(status: number, body: string): Failure {
 
 function errorIn(body: string): { message?: string; code?: string } {
   try {
-    const { error } = JSON.parse(body) as { error?: { message?: unknown; code?: unknown } };
+    const { error }: { error?: { message?: unknown; code?: unknown } } = JSON.parse(body);
     return {
       ...(typeof error?.message === 'string' && { message: error.message }),
       ...(typeof error?.code === 'string' && { code: error.code }),

@@ -108,6 +108,7 @@ function Transcript({ conversation: { turns, isRunning }, retry }: TranscriptPro
       role="log"
       aria-label="Conversation"
       aria-live="off"
+      // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it is scrolled by keyboard
       tabIndex={0}
       onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
         isAtEnd.current = scrollHeight - scrollTop - clientHeight < NEAR_PX;

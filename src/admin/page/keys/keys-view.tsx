@@ -83,7 +83,7 @@ function FindKey({ session }: { readonly session: Session }): JSX.Element {
           <KeyTable
             keys={found.keys}
             hrefOf={keyHref}
-            accountOf={({ account }) => <a href={hrefOf('accounts', account)}>{account}</a>}
+            accountOf={accountLink}
             actionsOf={actionsOf}
             none="No key has this secret or ID, or it was rotated since."
             choose={
@@ -104,4 +104,8 @@ function FindKey({ session }: { readonly session: Session }): JSX.Element {
       />
     </div>
   );
+}
+
+function accountLink({ account }: ApiKey): JSX.Element {
+  return <a href={hrefOf('accounts', account)}>{account}</a>;
 }
