@@ -1,6 +1,7 @@
 /** Writes the types and the table of the client of the admin API (`src/client/`), from its OpenAPI document. */
+import { ADMIN_API } from '../src/admin/admin-router.ts';
 import { endpoints } from '../src/admin/endpoints.ts';
-import { openApi } from '../src/admin/openapi.ts';
+import { openApi } from '../src/json-api/openapi.ts';
 
 interface Schema {
   readonly $ref?: string;
@@ -55,7 +56,7 @@ interface ClientFunction {
 const HEADER =
   '// Made by scripts/admin-client-source.ts of src/admin/: `npm test -- test/unit/admin-client -u` makes it again.\n';
 
-const document: Document = JSON.parse(openApi(endpoints).toString());
+const document: Document = JSON.parse(openApi(endpoints, ADMIN_API).toString());
 const { schemas } = document.components;
 
 /** What needs no type: the client makes its own error of it, or it has no members. */

@@ -3,9 +3,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ApiKeyInfo } from '../keys/api-keys.ts';
 import { policyOfTerms, termsOf } from '../keys/key-terms.ts';
 import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
-import { accountNotFound, capitalize, ConflictError, keyNotFound, noSuchKey } from './errors.ts';
-import { accountId, keyId, object } from './schema.ts';
-import { keyIdOf, rotationIdOf } from './idempotency.ts';
+import { accountNotFound, capitalize, ConflictError, keyNotFound, noSuchKey } from '../json-api/errors.ts';
+import { accountId, keyId, object } from '../json-api/schema.ts';
+import { keyIdOf, rotationIdOf } from '../json-api/idempotency.ts';
 import {
   apiKey,
   apiKeyChange,

@@ -19,7 +19,7 @@ import {
   MAX_NAME_LENGTH,
 } from '../ledger/contract/key-records.ts';
 import { MAX_MODEL_PATTERNS, MODEL_PATTERN } from '../options/model-patterns.ts';
-import { fromJson, inJson, type InJson, snakeCase, type SnakeCase } from './in-json.ts';
+import { fromJson, inJson, type InJson, snakeCase, type SnakeCase } from '../json-api/in-json.ts';
 import {
   at,
   component,
@@ -38,7 +38,7 @@ import {
   unlessArray,
   usd,
   whole,
-} from './schema.ts';
+} from '../json-api/schema.ts';
 
 /** An API key in JSON: in requests and in responses. */
 

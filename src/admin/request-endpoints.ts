@@ -2,8 +2,8 @@ import * as v from 'valibot';
 
 import { type RequestSearch, STATUS_CLASSES } from '../request-log/search.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { NotFoundError } from './errors.ts';
-import { inJson } from './in-json.ts';
+import { NotFoundError } from '../json-api/errors.ts';
+import { inJson } from '../json-api/in-json.ts';
 import {
   accountId,
   at,
@@ -19,7 +19,7 @@ import {
   time,
   usd,
   whole,
-} from './schema.ts';
+} from '../json-api/schema.ts';
 
 const ms = described('ms', v.number());
 const counts = v.record(v.string(), v.union([v.number(), v.string(), v.boolean()]));

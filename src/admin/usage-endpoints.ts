@@ -12,8 +12,8 @@ import {
   matching,
   usd,
   whole,
-} from './schema.ts';
-import { inJson } from './in-json.ts';
+} from '../json-api/schema.ts';
+import { inJson } from '../json-api/in-json.ts';
 import type { TagDimension } from '../ledger/contract/usage.ts';
 import type { UsageGroup } from '../ledger/operations/usage-queries.ts';
 

@@ -718,7 +718,7 @@ export interface Ejection {
   readonly until?: string;
 }
 
-/** Sums over requests to a provider. */
+/** Sums over the requests to a provider in the last five minutes. */
 export interface AttemptStats {
   /** requests that were over; not those whose client left first */
   readonly requests: number;
@@ -744,19 +744,7 @@ export interface ProviderTarget {
   readonly ejection?: Ejection;
   /** requests that are running there now */
   readonly running: number;
-  /** the last five minutes */
-  readonly recent: {
-    /** requests that were over; not those whose client left first */
-    readonly requests: number;
-    /** of those, the ones that the provider failed */
-    readonly errors: number;
-    readonly error_rate?: number;
-    /** rounded up to a step of a fifth */
-    readonly first_byte_p50_ms?: number;
-    readonly first_byte_p95_ms?: number;
-    /** of streams, from their first byte to their end */
-    readonly tokens_per_second?: number;
-  };
+  readonly recent: AttemptStats;
   /** ejected after failures of few accounts: others choose it as usual */
   readonly some_accounts_only?: true;
   readonly failures_in_a_row: number;
@@ -808,19 +796,7 @@ export interface ProviderStatus {
   readonly ejection?: Ejection;
   /** requests that are running there now */
   readonly running: number;
-  /** the last five minutes */
-  readonly recent: {
-    /** requests that were over; not those whose client left first */
-    readonly requests: number;
-    /** of those, the ones that the provider failed */
-    readonly errors: number;
-    readonly error_rate?: number;
-    /** rounded up to a step of a fifth */
-    readonly first_byte_p50_ms?: number;
-    readonly first_byte_p95_ms?: number;
-    /** of streams, from their first byte to their end */
-    readonly tokens_per_second?: number;
-  };
+  readonly recent: AttemptStats;
   /** the last 60 minutes, oldest first, without those that had no request */
   readonly history: readonly ({
     /** a time, in UTC */

@@ -14,7 +14,7 @@ import {
   type UsageRow,
 } from 'chat-completions-router/client';
 
-import type { InJson } from '../../src/admin/in-json.ts';
+import type { InJson } from '../../src/json-api/in-json.ts';
 import type {
   CreatedKeyAnswer,
   KeyAnswer,

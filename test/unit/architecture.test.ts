@@ -74,9 +74,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'ledger/operations',
     ...GROUND,
   ],
+  'json-api': ['adapters', 'keys', 'http', 'observability', ...GROUND],
   admin: [
+    'json-api',
     'router',
-    'adapters',
     'keys',
     'http',
     'options',
@@ -180,8 +181,8 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
   'node:sqlite': ['ledger/stores/sqlite/sqlite-store.ts'],
   preact: ['admin/page/'],
   'preact/hooks': ['admin/page/'],
-  valibot: ['admin/'],
-  '@valibot/to-json-schema': ['admin/openapi.ts'],
+  valibot: ['json-api/', 'admin/'],
+  '@valibot/to-json-schema': ['json-api/openapi.ts'],
 };
 
 /** The files with timers of their own, and what those are for. A wait for another process is a `Timeout` of `async/`. */

@@ -5,7 +5,7 @@ import { ACCOUNT, ACCOUNT_WANTED, isAccount } from '../ledger/contract/account-i
 import { MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
 
 /**
- * Schemas for the inputs and responses of the admin API.
+ * Schemas for the inputs and responses of the admin API and of the account API.
  *
  * The message of each schema completes "must be …", so errors and the OpenAPI document use the same words.
  */
