@@ -23,7 +23,7 @@ import {
   accountPolicyChange,
   endUserCounters,
   policyOfBody,
-} from './key-schemas.ts';
+} from '../json-api/key-schemas.ts';
 import type { AdministeredRouter } from './options.ts';
 
 const CHANGE_WANTED = 'an object of frozen, policy or credit_limit, or several of them';

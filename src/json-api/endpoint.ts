@@ -39,6 +39,8 @@ export interface RawInput {
   /** Parsed JSON; undefined if the request has no body. */
   readonly body: unknown;
   readonly idempotencyKey: string | undefined;
+  /** Of the page that sent it; undefined for a program. */
+  readonly origin: string | undefined;
 }
 
 /** A validated request. */
@@ -87,6 +89,7 @@ export interface EndpointDefinition<
       readonly query: v.InferOutput<Query>;
       readonly body: v.InferOutput<Body>;
       readonly idempotencyKey: string | undefined;
+      readonly origin: string | undefined;
       readonly caller: Caller;
     },
     services: Services,
@@ -157,6 +160,7 @@ export function endpointMaker<Services, Caller extends Actor>() {
         query: validate(parts.query, sent.query, 'the query'),
         body: validate(parts.body, sent.body, 'the body'),
         idempotencyKey: sent.idempotencyKey,
+        origin: sent.origin,
       };
       return { body: input.body, run: (services, caller) => run({ ...input, caller }, services) };
     },

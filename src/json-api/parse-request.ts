@@ -21,7 +21,9 @@ export async function parseRequest<Services, Caller extends Actor>(
   params: RawInput['params'],
 ): Promise<PreparedCall<Services, Caller>> {
   const query = parseQuery(exchange.url);
-  if (!endpoint.change) return endpoint.prepare({ params, query, body: {}, idempotencyKey: undefined });
+  const { origin } = exchange.headers;
+  if (!endpoint.change)
+    return endpoint.prepare({ params, query, body: {}, idempotencyKey: undefined, origin });
   checkOrigin(exchange);
   const idempotencyKey = idempotencyKeyOf(exchange.headers);
   const isOptional = endpoint.bodyIsOptional || endpoint.body === nothing;
@@ -29,7 +31,7 @@ export async function parseRequest<Services, Caller extends Actor>(
   if (body === undefined) {
     throw new InvalidRequestError('invalid_json', 'The request has no body; send a JSON object.');
   }
-  return endpoint.prepare({ params, query, body, idempotencyKey });
+  return endpoint.prepare({ params, query, body, idempotencyKey, origin });
 }
 
 /**

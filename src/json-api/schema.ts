@@ -128,6 +128,10 @@ export const accountId: Schema<string> = described(
   ),
 );
 export const keyId: Schema<string> = matching('1 to 64 characters A-Z a-z 0-9 _ -', /^[A-Za-z0-9_-]{1,64}$/);
+export const modelId: Schema<string> = matching(
+  'a model ID of 1 to 256 characters without blanks',
+  /^[^\s\p{Cc}]{1,256}$/u,
+);
 export const endUserId: Schema<string> = textOf(1, MAX_END_USER_LENGTH);
 export const allowanceId: Schema<string> = matching(
   '1 to 64 characters A-Z a-z 0-9 . _ -',

@@ -21,7 +21,7 @@ import type {
   KeyDetailsAnswer,
   PolicyBody,
   PolicyChange,
-} from '../../src/admin/key-schemas.ts';
+} from '../../src/json-api/key-schemas.ts';
 import type { CreditsEntry, RunningRequest as RouterRequest, UsageSummary } from '../../src/index.ts';
 
 /** `true` where what the router has can be given for what the client names; else it doesn't compile. */

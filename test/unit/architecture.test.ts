@@ -74,7 +74,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'ledger/operations',
     ...GROUND,
   ],
-  'json-api': ['adapters', 'keys', 'http', 'observability', ...GROUND],
+  'json-api': ['adapters', 'keys', 'http', 'options', 'observability', 'request-log', 'metering', ...GROUND],
+  account: [
+    'json-api',
+    'router',
+    'catalog',
+    'keys',
+    'http',
+    'request-log',
+    'ledger/engine',
+    'ledger/operations',
+    ...GROUND,
+  ],
   admin: [
     'json-api',
     'router',
@@ -118,7 +129,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Public entry → the parts whose names it exports. An entry holds no logic. */
 const ENTRIES: Readonly<Record<string, readonly string[]>> = {
-  'admin.ts': ['platform', 'admin'],
+  'account.ts': ['platform', 'account', 'json-api'],
+  'admin.ts': ['platform', 'admin', 'json-api'],
   'cli.ts': ['platform', 'cli'],
   'client.ts': ['client'],
   'fastify.ts': ['platform', 'adapters'],
@@ -181,7 +193,7 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
   'node:sqlite': ['ledger/stores/sqlite/sqlite-store.ts'],
   preact: ['admin/page/'],
   'preact/hooks': ['admin/page/'],
-  valibot: ['json-api/', 'admin/'],
+  valibot: ['json-api/', 'admin/', 'account/'],
   '@valibot/to-json-schema': ['json-api/openapi.ts'],
 };
 
