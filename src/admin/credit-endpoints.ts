@@ -4,7 +4,7 @@ import type { CreditsChange } from '../ledger/operations/credits.ts';
 import type { CreditsEntry } from '../ledger/operations/journal-entries.ts';
 import { type Statement, statementCsv } from '../ledger/operations/statement.ts';
 import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
-import { ConflictError, accountNotFound, NotFoundError } from './errors.ts';
+import { ConflictError, accountNotFound, NotFoundError } from '../json-api/errors.ts';
 import {
   accountId,
   amount,
@@ -25,9 +25,9 @@ import {
   time,
   usd,
   whole,
-} from './schema.ts';
-import { type ChangeId, resolveChangeId } from './idempotency.ts';
-import { inJson } from './in-json.ts';
+} from '../json-api/schema.ts';
+import { type ChangeId, resolveChangeId } from '../json-api/idempotency.ts';
+import { inJson } from '../json-api/in-json.ts';
 
 const newGrant = component(
   'NewGrant',

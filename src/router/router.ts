@@ -1,3 +1,5 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
 import { SlotList } from '../async/slot-list.ts';
 import { createNodeHandler, type NodeHandler } from '../adapters/node.ts';
 import { createWebHandler, type WebHandler } from '../adapters/web.ts';
@@ -10,6 +12,7 @@ import { ResponseRecorder } from '../http/response-recorder.ts';
 import { pathOf } from '../http/url.ts';
 import { type Accounts, createAccountPolicies } from '../keys/account-policies.ts';
 import { type ApiKeys, createApiKeys } from '../keys/api-keys.ts';
+import { type AuthenticatedKey, authenticatedKey } from '../keys/caller.ts';
 import { createSessions, type Sessions } from '../keys/sessions.ts';
 import { hostCaller } from '../keys/host-caller.ts';
 import { RequestIds } from '../ledger/contract/request-ids.ts';
@@ -49,6 +52,13 @@ export interface ChatCompletionsRouter extends NodeHandler {
   readonly fetch: WebHandler;
   /** API keys of your customers. */
   readonly keys: ApiKeys;
+  /**
+   * Whose API key a request has, for routes of your own that cost nothing: as the router authenticates its requests.
+   *
+   * @param headers - of the request, names in lower case; only `authorization` and `origin` are read, or what your `authenticate` reads
+   * @throws {AuthenticationError} with a `status` of 401 and a `code`, if the key is missing, unknown, paused, revoked or expired
+   */
+  authenticate(headers: IncomingHttpHeaders): Promise<AuthenticatedKey>;
   /** Your customers' prepaid credits, in USD as decimal strings. */
   readonly credits: Credits;
   /** Usage by day, account, key and model. */
@@ -174,6 +184,8 @@ export function createRouterWithTimers(
   return Object.assign(createNodeHandler(handle, newId), {
     fetch: createWebHandler(handle, newId),
     keys: createApiKeys(store, authenticator, now),
+    authenticate: async (headers: IncomingHttpHeaders) =>
+      authenticatedKey(await authenticator.authenticate(headers)),
     credits: createCredits(store, now),
     accounts: createAccountPolicies(store, createAccounts(store, requestLog), authenticator),
     usage: createUsageQueries(store, now, dimensionNames(settings.dimensions)),

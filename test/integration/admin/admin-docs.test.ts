@@ -85,7 +85,7 @@ describe('the page of the admin API', () => {
   });
 
   it('names every code that its errors can have', () => {
-    const source = read('src/admin/errors.ts');
+    const source = read('src/json-api/errors.ts');
     const declared = [...source.matchAll(/readonly code\b(?: = |:)([^;]*);/g)]
       .flatMap(([, codes = '']) => [...codes.matchAll(/'([a-z_]+)'/g)])
       .map(([, code]) => code);

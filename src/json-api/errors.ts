@@ -2,17 +2,13 @@ import { InvalidRequestError } from '../errors/request-errors.ts';
 import { RouterError } from '../errors/router-error.ts';
 import { snakeCase } from './in-json.ts';
 
-/** Errors of the admin API, in the router's shape: one class per cause, a stable `code`. */
+/** Errors of the admin API and of the account API, in the router's shape: one class per cause, a stable `code`. */
 
-/** `authorize` returned no operator for the request. */
+/** The request has no valid credentials. */
 export class UnauthorizedError extends RouterError {
   readonly status = 401;
   readonly code = 'unauthorized';
   readonly type = 'authentication_error';
-
-  constructor() {
-    super('Unauthorized: the admin API needs the credentials of an operator.');
-  }
 
   override get headers(): Readonly<Record<string, string>> {
     return { 'www-authenticate': 'Bearer' };
@@ -30,7 +26,7 @@ export class CrossSiteRequestError extends RouterError {
   }
 }
 
-/** `authorize` returned an operator who may not do this. */
+/** The caller may not do this. */
 export class NotPermittedError extends RouterError {
   readonly status = 403;
   readonly code = 'not_permitted';
@@ -38,11 +34,24 @@ export class NotPermittedError extends RouterError {
 
   /**
    * @param needed - the permission
-   * @param has - the operator's permissions
+   * @param has - the caller's permissions
    */
-  constructor(operator: string, needed: string, has: readonly string[]) {
+  constructor(caller: string, needed: string, has: readonly string[]) {
     super(
-      `${operator} may not do this: it needs the permission ${needed}. Permissions: ${has.join(', ') || 'none'}.`,
+      `${caller} may not do this: it needs the permission ${needed}. Permissions: ${has.join(', ') || 'none'}.`,
+    );
+  }
+}
+
+/** The operator made the key, and not the customer. */
+export class KeyNotManagedError extends RouterError {
+  readonly status = 403;
+  readonly code = 'key_not_managed';
+  readonly type = 'permission_error';
+
+  constructor(id: string) {
+    super(
+      `Key ${id} was made for this account by the operator: it can be rotated and revoked here, not changed.`,
     );
   }
 }
@@ -139,6 +148,7 @@ export class ConflictError extends RouterError {
     | 'balance_too_low'
     | 'balance_too_large'
     | 'too_many_grants'
+    | 'too_many_keys'
     | 'too_many_allowances'
     | 'allowance_ended'
     | 'not_settled'
@@ -153,6 +163,22 @@ export class ConflictError extends RouterError {
     super(message);
     this.code = code;
     this.param = param;
+  }
+}
+
+/** The account has too many calls of the account API at once. */
+export class TooManyCallsError extends RouterError {
+  readonly status = 429;
+  readonly code = 'too_many_requests';
+  readonly type = 'rate_limit_exceeded';
+  override readonly shouldRetry = true;
+
+  constructor(max: number) {
+    super(`At most ${max} calls of an account run at a time. Try again when one has been answered.`);
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return { 'retry-after': '1' };
   }
 }
 
