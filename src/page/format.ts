@@ -14,6 +14,11 @@ const momentFormat = new Intl.DateTimeFormat('en-US', {
   second: '2-digit',
   hourCycle: 'h23',
 });
+const dateFormat = new Intl.DateTimeFormat('en-US', {
+  dateStyle: 'medium',
+  timeStyle: 'short',
+  hourCycle: 'h23',
+});
 const weekdayFormat = new Intl.DateTimeFormat('en-US', { weekday: 'short', ...day });
 
 /** A decimal string of dollars → nano-dollars, exactly; 0 without one. */
@@ -77,6 +82,11 @@ export function duration(ms: number): string {
 /** An ISO time as the browser's date and time: `Nov 23, 13:15:39`. */
 export function moment(at: string): string {
   return momentFormat.format(Date.parse(at));
+}
+
+/** An ISO time as the browser's date, with its year: `Nov 23, 2026, 13:15`. */
+export function date(at: string): string {
+  return dateFormat.format(Date.parse(at));
 }
 
 export function clock(at: number): string {

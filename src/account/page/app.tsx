@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 
 import { useRoute } from '../../page/route.ts';
 import { usePageSession } from '../../page/session.ts';
@@ -37,5 +37,6 @@ function SignedIn({
   ...props
 }: Omit<ViewProps, 'conversation'> & { readonly view: ViewEntry }): JSX.Element {
   const [conversation] = useState(() => new Conversation(props.session.api));
+  useEffect(() => () => conversation.stop(), [conversation]);
   return <View key={`${name}/${props.route.id ?? ''}`} {...props} conversation={conversation} />;
 }

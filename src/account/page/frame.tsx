@@ -1,4 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 
 import { hrefOf } from '../../page/route.ts';
 import { SignIn } from '../../page/sign-in.tsx';
@@ -26,15 +27,7 @@ export function Frame({ site, session, views, current, children }: FrameProps): 
       <Head class="head">
         <div class="bar">
           {isDocument && <span class="brand">{title}</span>}
-          {views.length > 0 && (
-            <nav aria-label={title}>
-              {views.map(({ name, text }) => (
-                <a key={name} href={hrefOf(name)} aria-current={name === current ? 'page' : undefined}>
-                  {text}
-                </a>
-              ))}
-            </nav>
-          )}
+          {views.length > 0 && <Links title={title} views={views} current={current} />}
           <div class="controls">
             {session.me && <span class="faint operator">{session.me.name || session.me.account}</span>}
             {session.me && session.api.token !== undefined && (
@@ -48,6 +41,29 @@ export function Frame({ site, session, views, current, children }: FrameProps): 
       </Head>
       <Body class="body">{children}</Body>
     </div>
+  );
+}
+
+/** The link of the current view is scrolled to, where not all of them fit. */
+function Links({
+  title,
+  views,
+  current,
+}: Pick<FrameProps, 'views' | 'current'> & Pick<Site, 'title'>): JSX.Element {
+  const nav = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    const link = nav.current?.querySelector<HTMLElement>('[aria-current]');
+    if (!nav.current || !link) return;
+    nav.current.scrollLeft = link.offsetLeft + link.offsetWidth / 2 - nav.current.offsetWidth / 2;
+  }, [current]);
+  return (
+    <nav ref={nav} aria-label={title}>
+      {views.map(({ name, text }) => (
+        <a key={name} href={hrefOf(name)} aria-current={name === current ? 'page' : undefined}>
+          {text}
+        </a>
+      ))}
+    </nav>
   );
 }
 
@@ -120,7 +136,7 @@ export function ViewBody({ title, about, notice, controls, children }: ViewProps
           <h1>{title}</h1>
           {about !== undefined && <p class="about">{about}</p>}
         </div>
-        {children !== undefined && controls !== undefined && <div class="controls">{controls}</div>}
+        {controls !== undefined && <div class="controls">{controls}</div>}
       </div>
       <div id="notice" class="notice bad" role="status" hidden={notice === undefined}>
         {notice}

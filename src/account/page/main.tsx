@@ -1,5 +1,5 @@
 import { Api, mountOf } from '../../page/api.ts';
-import { mountSite } from './mount.tsx';
+import { mountSite } from './mount-site.tsx';
 
 const root = document.getElementById('page');
 if (root) {

@@ -21,8 +21,12 @@ type Limited = Pick<
   | 'concurrent_requests'
 >;
 
-/** What is known of a key, and what is left of its limits. */
-export function keyFacts(key: KeyDetails): readonly Fact[] {
+/**
+ * What is known of a key, and what is left of its limits.
+ *
+ * @param heldName - what the money of running requests is called
+ */
+export function keyFacts(key: KeyDetails, heldName: string): readonly Fact[] {
   const { expires_at, created_at, revoked_at, spent, held, running } = key;
   return [
     [
@@ -35,7 +39,7 @@ export function keyFacts(key: KeyDetails): readonly Fact[] {
     ['Expires', expires_at && moment(expires_at)],
     ['Revoked', revoked_at && moment(revoked_at)],
     ['Spent', money(nanos(spent))],
-    ['Held', money(nanos(held))],
+    [heldName, money(nanos(held))],
     ['Running', grouped(running)],
     ...limitFacts(key),
     ...Object.entries(key.metadata ?? {}),

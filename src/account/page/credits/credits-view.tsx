@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 
 import { type Fact, Facts } from '../../../page/facts.tsx';
-import { clock, lastDays, moment, money, nanos } from '../../../page/format.ts';
+import { clock, date, lastDays, money, nanos } from '../../../page/format.ts';
 import { limitFacts } from '../../../page/keys/key-facts.tsx';
 import { useResource } from '../../../page/resource.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
@@ -129,7 +129,7 @@ function GrantsCard({ grants }: { readonly grants: readonly Grant[] }): JSX.Elem
             </td>
             <NumberCell>{money(nanos(remaining))}</NumberCell>
             <NumberCell class="wide">{money(nanos(amount))}</NumberCell>
-            <td>{ends === null ? 'Never' : moment(ends)}</td>
+            <td>{ends === null ? 'Never' : date(ends)}</td>
           </tr>
         ))}
         {grants.length === 0 && <EmptyRow columns={5}>There are no credits at the moment.</EmptyRow>}
@@ -172,8 +172,8 @@ function AllowancesCard({ allowances }: { readonly allowances: readonly Allowanc
             <th scope="row">{id}</th>
             <NumberCell>{`${money(nanos(amount))} a ${per}`}</NumberCell>
             <NumberCell>{money(nanos(remaining))}</NumberCell>
-            <td>{moment(resetsAt)}</td>
-            <td class="wide">{until === undefined ? '–' : moment(until)}</td>
+            <td>{date(resetsAt)}</td>
+            <td class="wide">{until === undefined ? '–' : date(until)}</td>
           </tr>
         ))}
       </Table>

@@ -103,7 +103,7 @@ function KeyCard({ session, of: key, resource }: KeyCardProps): JSX.Element {
       <div class="title">
         <p>
           <KeyState of={key} />
-          {!key.managed && ' Its limits are set by your provider.'}
+          {!key.managed && ' It was made for you, so that its limits stay as they are.'}
         </p>
         <div class="controls">
           <KeyActions
@@ -113,7 +113,7 @@ function KeyCard({ session, of: key, resource }: KeyCardProps): JSX.Element {
           />
         </div>
       </div>
-      <Facts facts={keyFacts(key)} />
+      <Facts facts={keyFacts(key, 'In use')} />
       <p class="foot">
         <a href={hrefOf('requests', undefined, { key: key.id })}>Requests</a> ·{' '}
         <a href={hrefOf('usage', undefined, { key: key.id })}>Usage</a>

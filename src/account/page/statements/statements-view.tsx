@@ -50,19 +50,21 @@ export function StatementsView({ session, route: { id } }: ViewProps): JSX.Eleme
       title="Statements"
       about="What was added and spent in a month, in UTC."
       notice={failure ?? notice}
+      controls={
+        <>
+          <MonthLinks month={month} />
+          <button
+            type="button"
+            id="statement-csv"
+            class="outline"
+            disabled={!data}
+            onClick={() => void download()}
+          >
+            Download CSV
+          </button>
+        </>
+      }
     >
-      <div class="controls">
-        <MonthLinks month={month} />
-        <button
-          type="button"
-          id="statement-csv"
-          class="outline"
-          disabled={!data}
-          onClick={() => void download()}
-        >
-          Download CSV
-        </button>
-      </div>
       {data && (
         <>
           <Summary statement={data.statement} />
@@ -112,8 +114,8 @@ function Summary({ statement }: { readonly statement: OwnStatement }): JSX.Eleme
     </>
   );
   return (
-    <section class="card" aria-label="Summary">
-      <div class="sheet">
+    <section class="card sheet" aria-label="Summary">
+      <div>
         <Table id="statement-lines" head={head}>
           <SheetLine name="At the beginning" amount={nanos(opening)} isTotal />
           {lines

@@ -28,16 +28,18 @@ export function UsageView({ session, me, route: { query } }: ViewProps): JSX.Ele
   const filters = Object.fromEntries(
     FILTERS.flatMap((name) => (query.get(name) ? [[name, query.get(name) ?? '']] : [])),
   );
+  // A key that sees only itself doesn't see whose requests they are.
+  const hasUsers = me.end_users && me.scope === 'account';
   const [failure, setFailure] = useState<string>();
   const { data, at, notice } = useResource<OwnUsage>(session, {
     subject: JSON.stringify([days, filters]),
     everyMs: REFRESH_MS,
-    ask: () => readUsage(session.api, { days, filters, hasUsers: me.end_users }),
+    ask: () => readUsage(session.api, { days, filters, hasUsers }),
   });
 
   async function download(usage: OwnUsage): Promise<void> {
     const { from, to } = usage;
-    const group_by = me.end_users ? 'day,model,key,user' : 'day,model,key';
+    const group_by = hasUsers ? 'day,model,key,user' : 'day,model,key';
     try {
       const csv = await session.api.text('usage', { from, to, group_by, format: 'csv', ...filters });
       downloadCsv(csv, `usage-${from}-${to}.csv`);
@@ -60,7 +62,13 @@ export function UsageView({ session, me, route: { query } }: ViewProps): JSX.Ele
       controls={
         <>
           <Choices label="Range" choices={ranges} />
-          <button type="button" id="usage-csv" class="outline" onClick={() => data && void download(data)}>
+          <button
+            type="button"
+            id="usage-csv"
+            class="outline"
+            disabled={!data}
+            onClick={() => data && void download(data)}
+          >
             Download CSV
           </button>
         </>

@@ -52,7 +52,7 @@ export function KeyView({ session, account, id }: KeyViewProps): JSX.Element {
                 </div>
               )}
             </div>
-            <Facts facts={keyFacts(data)} />
+            <Facts facts={keyFacts(data, 'Held')} />
           </section>
           <KeyDialogs api={session.api} chosen={chosen} close={() => setChosen(undefined)} reload={reload} />
         </div>

@@ -1,9 +1,5 @@
-import { render } from 'preact';
-
 import { Api } from '../../page/api.ts';
-import { App } from './app.tsx';
-import css from './shadow.css?inline';
-import type { Site } from './site.ts';
+import { mountSite } from './mount-site.tsx';
 
 /** How the account page is mounted in a page of the host. */
 export interface AccountPageOptions {
@@ -27,7 +23,7 @@ export interface AccountPageOptions {
 
 /** A mounted account page. */
 export interface MountedAccountPage {
-  /** Takes the page out of the element, and ends its requests. */
+  /** Takes the page out of the element; it asks for nothing more. */
   unmount(): void;
 }
 
@@ -53,15 +49,4 @@ export function mountAccountPage(element: HTMLElement, options: AccountPageOptio
     getToken,
   });
   return mountSite(element, { api, title, takesKeys: signIn !== 'session', isDocument: false });
-}
-
-/** @internal Of the page's own document too. */
-export function mountSite(element: HTMLElement, site: Site): MountedAccountPage {
-  const root = element.shadowRoot ?? element.attachShadow({ mode: 'open' });
-  if (root.childElementCount > 0) throw new TypeError('element has an account page already');
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(css);
-  root.adoptedStyleSheets = [sheet];
-  render(<App site={site} />, root);
-  return { unmount: () => render(null, root) };
 }
