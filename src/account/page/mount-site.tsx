@@ -16,6 +16,11 @@ export function mountSite(element: HTMLElement, site: Site): { unmount: () => vo
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(css);
   root.adoptedStyleSheets = [sheet];
-  render(<App site={site} />, root);
+  render(
+    <div class="root">
+      <App site={site} />
+    </div>,
+    root,
+  );
   return { unmount: () => render(null, root) };
 }

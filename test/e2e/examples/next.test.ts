@@ -140,3 +140,51 @@ describe.skipIf(!CHROMIUM)('the page of examples/next', () => {
     expect(await text('.error')).toMatch(/^This request requires \$0\.\d+ of credits/);
   });
 });
+
+describe.skipIf(!CHROMIUM)('the account page of examples/next', () => {
+  let browser: Browser;
+  let page: Page;
+  let problems: string[];
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    page = await browser.newPage({ colorScheme: 'light' });
+    problems = [];
+    page.on('console', (message) => {
+      if (message.type() === 'error') problems.push(message.text());
+    });
+    page.on('pageerror', (error) => problems.push(error.message));
+  }, 60_000);
+
+  afterAll(() => browser.close());
+
+  it('is opened from the chat, asks for no key, and has the colors of the site and none of its other styles', async () => {
+    await page.goto(origin);
+    await page.getByRole('link', { name: 'Credits' }).click();
+    await page.waitForURL(`${origin}/account`);
+    expect(await page.locator('#balance').innerText()).toMatch(/^\$0\.\d\d/);
+    expect(await page.locator('#sign-in').count()).toBe(0);
+    const styleOf = (selector: string, name: string): Promise<unknown> =>
+      page.locator(selector).first().evaluate(`(element) => getComputedStyle(element)['${name}']`);
+    expect(await styleOf('.rest-bar .fill', 'fill')).toBe('rgb(15, 122, 82)');
+    expect(await styleOf('.account-page h1', 'fontSize')).toBe('24px');
+    expect(problems).toEqual([]);
+  });
+
+  it('asks a model in its playground with a session of the site, and goes away with the view', async () => {
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/v1/chat/completions'))
+        asked.push(request.headers()['authorization'] ?? '');
+    });
+    await page.getByRole('link', { name: 'Playground' }).click();
+    await page.getByLabel('Message').fill('Good morning');
+    await page.keyboard.press('Enter');
+    await page.locator('.charge').waitFor();
+    expect(await page.locator('.answer').innerText()).toContain('Good');
+    expect(asked.map((each) => each.slice(0, 11))).toEqual(['Bearer ses-']);
+    await page.getByRole('link', { name: '← Chat' }).click();
+    await page.getByRole('heading', { name: 'Say something' }).waitFor();
+    expect(problems).toEqual([]);
+  });
+});
