@@ -7,6 +7,7 @@ export interface SignInProps {
   readonly session: Pick<PageSession<Caller>, 'prompt' | 'signIn'>;
   /** What is asked for. */
   readonly label: string;
+  /** Of the page, which has no other then. */
   readonly title?: string;
   /** Why it is asked for. */
   readonly required: string;
@@ -30,7 +31,7 @@ export function SignIn({ session, label, title, required, refused, hint }: SignI
   const isRefused = session.prompt === 'refused';
   return (
     <form id="sign-in" class="card sign-in" onSubmit={submit}>
-      <h2>{title ?? 'Sign in'}</h2>
+      {title === undefined ? <h2>Sign in</h2> : <h1>{title}</h1>}
       <p id="sign-in-why" class={isRefused ? 'bad' : ''} role={isRefused ? 'alert' : undefined}>
         {isRefused ? refused : required}
       </p>

@@ -88,7 +88,7 @@ export function Welcome({
   if (prompt !== undefined) {
     return (
       <section class="card sign-in" id="sign-in" aria-label="Sign in">
-        <h2>You are signed out</h2>
+        <h1>You are signed out</h1>
         <p id="sign-in-why">{`Sign in to ${title} first, then reload.`}</p>
         <button type="button" class="primary" onClick={() => session.signIn(undefined)}>
           Reload

@@ -122,7 +122,7 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     expect(await page.locator('#grant-rows').innerText()).toContain('Never');
     expect(await page.locator('#allowance-rows').innerText()).toContain('$3.00 a month');
     expect(await page.locator('#warning').count()).toBe(0);
-    await gateway.router.credits.adjust('acct', '-9.99', { id: 'a', reason: 'test' });
+    await gateway.router.credits.adjust('acct', '-9.99995', { id: 'a', reason: 'test' });
     await page.reload();
     await page.locator('#warning').getByText('running low').waitFor();
     await gateway.router.accounts.freeze('acct');
@@ -295,7 +295,6 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     await shown.open('#/keys');
     await page.locator('#create-key').click();
     await check('the form of a key');
-    await page.evaluate('sessionStorage.clear()');
     const context = await browser.newContext({ colorScheme });
     const signedOut = await context.newPage();
     await signedOut.goto(`${shown.origin}/account`);
@@ -354,9 +353,11 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     const { page } = shown;
     await page.emulateMedia({ colorScheme: 'light' });
     await shown.open('#/keys');
-    const button = page.locator('#create-key');
-    const color = (): Promise<unknown> =>
-      button.evaluate('(element) => getComputedStyle(element).backgroundColor');
+    await page.locator('#create-key').waitFor();
+    const color = (): Promise<string> =>
+      page.evaluate<string>(
+        "getComputedStyle(document.querySelector('#page').shadowRoot.querySelector('#create-key')).backgroundColor",
+      );
     expect(await color()).toBe('rgb(124, 58, 237)');
     await page.emulateMedia({ colorScheme: 'dark' });
     expect(await color()).toBe('rgb(196, 181, 253)');

@@ -163,11 +163,14 @@ describe.skipIf(!CHROMIUM)('the account page of examples/next', () => {
     await page.getByRole('link', { name: 'Credits' }).click();
     await page.waitForURL(`${origin}/account`);
     expect(await page.locator('#balance').innerText()).toMatch(/^\$0\.\d\d/);
+    await page.locator('.rest-bar').waitFor();
     expect(await page.locator('#sign-in').count()).toBe(0);
-    const styleOf = (selector: string, name: string): Promise<unknown> =>
-      page.locator(selector).first().evaluate(`(element) => getComputedStyle(element)['${name}']`);
+    const styleOf = (selector: string, name: string): Promise<string> =>
+      page.evaluate<string>(
+        `getComputedStyle(document.querySelector('.account-page').shadowRoot.querySelector('${selector}')).${name}`,
+      );
     expect(await styleOf('.rest-bar .fill', 'fill')).toBe('rgb(15, 122, 82)');
-    expect(await styleOf('.account-page h1', 'fontSize')).toBe('24px');
+    expect(await styleOf('h1', 'fontSize')).toBe('24px');
     expect(problems).toEqual([]);
   });
 

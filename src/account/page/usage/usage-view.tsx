@@ -28,8 +28,8 @@ export function UsageView({ session, me, route: { query } }: ViewProps): JSX.Ele
   const filters = Object.fromEntries(
     FILTERS.flatMap((name) => (query.get(name) ? [[name, query.get(name) ?? '']] : [])),
   );
-  // A key that sees only itself doesn't see whose requests they are.
-  const hasUsers = me.end_users && me.scope === 'account';
+  // By end user there are no sums of a key or a model, and a key that sees only itself sees no end users.
+  const hasUsers = me.end_users && me.scope === 'account' && Object.keys(filters).length === 0;
   const [failure, setFailure] = useState<string>();
   const { data, at, notice } = useResource<OwnUsage>(session, {
     subject: JSON.stringify([days, filters]),
@@ -39,9 +39,14 @@ export function UsageView({ session, me, route: { query } }: ViewProps): JSX.Ele
 
   async function download(usage: OwnUsage): Promise<void> {
     const { from, to } = usage;
-    const group_by = hasUsers ? 'day,model,key,user' : 'day,model,key';
     try {
-      const csv = await session.api.text('usage', { from, to, group_by, format: 'csv', ...filters });
+      const csv = await session.api.text('usage', {
+        from,
+        to,
+        group_by: 'day,model,key',
+        format: 'csv',
+        ...filters,
+      });
       downloadCsv(csv, `usage-${from}-${to}.csv`);
       setFailure(undefined);
     } catch (thrown) {
