@@ -1237,7 +1237,7 @@ export interface Holder {
   readonly end_users: boolean;
 }
 
-/** The models that the account may use, at its prices: records of GET /v1/models, which have more members. */
+/** The models that the account may use, at its prices. GET /v1/models says more of each. */
 export interface OwnModels {
   readonly object: "list";
   readonly data: readonly ({
