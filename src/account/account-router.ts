@@ -1,11 +1,11 @@
 import { type ApiHandler, serveApi } from '../json-api/api.ts';
-import { TooManyCallsError } from '../json-api/errors.ts';
 import type { ApiDescription } from '../json-api/openapi.ts';
 import type { Endpoint } from './endpoint.ts';
+import { TooManyCallsError } from './errors.ts';
 import { endpoints } from './endpoints.ts';
-import { holderOf } from './holder.ts';
 import { type AccountRouterOptions, accountServices, type HeldRouter } from './options.ts';
 import { accountPage } from './page.ts';
+import { holderOf } from './sign-in.ts';
 
 export type AccountRouter = ApiHandler;
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { ConflictError, InvalidValueError, KeyNotManagedError, keyNotFound } from '../json-api/errors.ts';
+import { InvalidValueError, keyNotFound } from '../json-api/errors.ts';
 import { snakeCase } from '../json-api/in-json.ts';
 import { createKeyOnce, type MadeKey, rotateKeyOnce, withConflictErrors } from '../json-api/key-calls.ts';
 import {
@@ -24,6 +24,7 @@ import { keyId, object } from '../json-api/schema.ts';
 import type { ApiKeyDetails, ApiKeyInfo } from '../keys/api-keys.ts';
 import { SESSION_PREFIX } from '../ledger/contract/reserved-ids.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
+import { KeyNotManagedError, TooManyKeysError } from './errors.ts';
 import type { Holder } from './holder.ts';
 import type { AccountServices, HeldRouter } from './options.ts';
 
@@ -212,15 +213,12 @@ function checkChosen(body: PolicyChange, { newKeys }: AccountServices): void {
   throw new InvalidValueError(`${name} is the same for all keys of this site, and can't be chosen.`, name);
 }
 
-/** @throws {ConflictError} */
+/** @throws {TooManyKeysError} */
 async function checkRoom({ router, maxKeys }: AccountServices, caller: Holder): Promise<void> {
   const all = await keysOf(router, caller);
   const usable = all.filter(({ state }) => state !== 'revoked').length;
   if (usable < maxKeys && all.length < maxKeys * 10) return;
-  throw new ConflictError(
-    'too_many_keys',
-    `This account has ${usable} API keys, and ${all.length} with those that were revoked; it may have ${maxKeys}, and ${maxKeys * 10}.`,
-  );
+  throw new TooManyKeysError(usable, all.length, maxKeys);
 }
 
 function changedAnswer({ account }: Holder, before: ApiKeyInfo, changed: ApiKeyInfo | undefined) {

@@ -8,7 +8,7 @@ const tier = v.object({ cost: v.string(), min: whole, max: v.optional(whole) });
 
 const ownModels = component(
   'OwnModels',
-  'The models that the account may use, at its prices: records of GET /v1/models, which have more members.',
+  'The models that the account may use, at its prices. GET /v1/models says more of each.',
   v.object({
     object: v.literal('list'),
     data: v.array(
@@ -43,10 +43,10 @@ export const modelEndpoint: Endpoint = endpoint({
   },
 });
 
-function modelAnswer({ pricing, ...record }: ModelRecord) {
-  const prices = Object.entries(pricing).map(([name, price]) => [
-    name,
+function modelAnswer({ id, name, description, owned_by, context_length, pricing }: ModelRecord) {
+  const prices = Object.entries(pricing).map(([part, price]) => [
+    part,
     typeof price === 'string' ? price : [...price],
   ]);
-  return { ...record, pricing: Object.fromEntries(prices) };
+  return { id, name, description, owned_by, context_length, pricing: Object.fromEntries(prices) };
 }

@@ -123,7 +123,9 @@ function checkSignIn({ whoIs, keyHolders = 'manage' }: AccountRouterOptions): vo
     throw new TypeError(`keyHolders must be "manage", "read" or "none", got ${JSON.stringify(keyHolders)}`);
   }
   if (keyHolders === 'none' && !whoIs) {
-    throw new TypeError('keyHolders must not be "none" without whoIs: nobody could sign in');
+    throw new TypeError(
+      'keyHolders must be "manage" or "read" without whoIs, which is the only other way to sign in',
+    );
   }
 }
 

@@ -1,10 +1,10 @@
 import * as v from 'valibot';
 
 import { InvalidRequestError } from '../errors/request-errors.ts';
-import { ConflictError } from '../json-api/errors.ts';
 import { noTerms } from '../json-api/key-schemas.ts';
 import { at, component, described, usd } from '../json-api/schema.ts';
 import { type Endpoint, endpoint, nothing } from './endpoint.ts';
+import { NoPlaygroundError } from './errors.ts';
 
 const playgroundKey = component(
   'PlaygroundKey',
@@ -35,21 +35,18 @@ export const playgroundEndpoint: Endpoint = endpoint({
   },
   async run({ origin, caller: { account, key } }, { router: { sessions }, newKeys, playground }) {
     if (key !== undefined) {
-      throw new ConflictError(
-        'sessions_disabled',
-        'Who signs in by an API key uses that key in the playground.',
-      );
+      throw new NoPlaygroundError('Who signs in by an API key uses that key in the playground.');
     }
     if (!playground) {
-      throw new ConflictError(
-        'sessions_disabled',
+      throw new NoPlaygroundError(
         'The playground of a session needs the option sessions.secret of the router, which is not set.',
       );
     }
     if (origin === undefined) {
       throw new InvalidRequestError(
-        'origin_required',
-        'A key for the playground is made for a page: send its Origin.',
+        'missing_required_parameter',
+        'A key for the playground is made for a page: the request must have its Origin.',
+        'Origin',
       );
     }
     const { models, markup } = newKeys;

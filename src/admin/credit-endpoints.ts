@@ -12,6 +12,7 @@ import {
   balanceAfter,
   component,
   delta,
+  described,
   durable,
   flag,
   integer,
@@ -56,6 +57,24 @@ const creditsChange = component(
     available: balanceAfter,
     duplicate: v.boolean(),
     durable: v.optional(durable),
+  }),
+);
+
+const grants = component(
+  'Grants',
+  'What is left of the grants of an account, in the order in which it is spent.',
+  v.object({
+    object: v.literal('list'),
+    data: v.array(
+      v.object({
+        id: v.string(),
+        amount: usd,
+        remaining: usd,
+        priority: whole,
+        expires_at: v.optional(at),
+        allowance: v.optional(described('the allowance that granted it', v.string())),
+      }),
+    ),
   }),
 );
 
@@ -166,6 +185,22 @@ export const creditsEndpoints: readonly Endpoint[] = [
         ...(recreate !== undefined && { recreate }),
       });
       return await changeResult(change, account, changeId);
+    },
+  }),
+  endpoint({
+    operation: 'listGrants',
+    method: 'GET',
+    path: '/accounts/{account}/grants',
+    summary: 'List what is left of the grants of an account, and when it expires',
+    params,
+    query: nothing,
+    body: nothing,
+    answer: grants,
+    errorStatuses: [404],
+    async run({ params: { account } }, { accounts, credits }) {
+      const lots = await credits.lots(account);
+      if (lots.length === 0 && !(await accounts.get(account))) throw accountNotFound(account);
+      return { answer: list(lots.map((lot) => inJson(lot))) };
     },
   }),
   endpoint({

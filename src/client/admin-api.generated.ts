@@ -419,6 +419,23 @@ export interface CreditsChange {
   readonly durable?: boolean;
 }
 
+/** What is left of the grants of an account, in the order in which it is spent. */
+export interface Grants {
+  readonly object: "list";
+  readonly data: readonly ({
+    readonly id: string;
+    /** USD, as a decimal string */
+    readonly amount: string;
+    /** USD, as a decimal string */
+    readonly remaining: string;
+    readonly priority: number;
+    /** a time, in UTC */
+    readonly expires_at?: string;
+    /** the allowance that granted it */
+    readonly allowance?: string;
+  })[];
+}
+
 /** A change of a balance. */
 export interface JournalEntry {
   readonly position: number;
@@ -1220,7 +1237,7 @@ export interface Holder {
   readonly end_users: boolean;
 }
 
-/** The models that the account may use, at its prices: records of GET /v1/models, which have more members. */
+/** The models that the account may use, at its prices. GET /v1/models says more of each. */
 export interface OwnModels {
   readonly object: "list";
   readonly data: readonly ({
@@ -1383,6 +1400,8 @@ export interface AdminClient {
   getEndUser(input: { readonly account: string; readonly end_user: string; readonly key?: string }, options?: CallOptions): Promise<EndUserCounters>;
   /** Add credits to an account. `POST /accounts/{account}/grants` */
   createGrant(input: { readonly account: string } & NewGrant, options?: ChangeOptions): Promise<CreditsChange>;
+  /** List what is left of the grants of an account, and when it expires. `GET /accounts/{account}/grants` */
+  listGrants(input: { readonly account: string }, options?: CallOptions): Promise<Grants>;
   /** Correct a balance, up or down. `POST /accounts/{account}/adjustments` */
   createAdjustment(input: { readonly account: string } & NewAdjustment, options?: ChangeOptions): Promise<CreditsChange>;
   /** List the journal of an account. `GET /accounts/{account}/journal` */

@@ -9,6 +9,7 @@ export const OPERATIONS = {
   deleteAccount: {"method":"DELETE","path":"/accounts/{account}","hasBody":false,"answer":"json"},
   getEndUser: {"method":"GET","path":"/accounts/{account}/end-users/{end_user}","hasBody":false,"answer":"json"},
   createGrant: {"method":"POST","path":"/accounts/{account}/grants","hasBody":true,"answer":"json"},
+  listGrants: {"method":"GET","path":"/accounts/{account}/grants","hasBody":false,"answer":"json"},
   createAdjustment: {"method":"POST","path":"/accounts/{account}/adjustments","hasBody":true,"answer":"json"},
   listJournal: {"method":"GET","path":"/accounts/{account}/journal","hasBody":false,"answer":"json"},
   getStatement: {"method":"GET","path":"/accounts/{account}/statements/{month}","hasBody":false,"answer":"json"},

@@ -8,7 +8,6 @@ export class InvalidRequestError extends RouterError {
     | 'invalid_type'
     | 'invalid_value'
     | 'missing_required_parameter'
-    | 'origin_required'
     | 'ambiguous_parameter'
     | 'unsupported_parameter'
     | 'unsupported_service_tier'

@@ -43,19 +43,6 @@ export class NotPermittedError extends RouterError {
   }
 }
 
-/** The operator made the key, and not the customer. */
-export class KeyNotManagedError extends RouterError {
-  readonly status = 403;
-  readonly code = 'key_not_managed';
-  readonly type = 'permission_error';
-
-  constructor(id: string) {
-    super(
-      `Key ${id} was made for this account by the operator: it can be rotated and revoked here, not changed.`,
-    );
-  }
-}
-
 /** A parameter or a member of the body has an invalid value. */
 export class InvalidValueError extends RouterError {
   readonly status = 400;
@@ -148,7 +135,6 @@ export class ConflictError extends RouterError {
     | 'balance_too_low'
     | 'balance_too_large'
     | 'too_many_grants'
-    | 'too_many_keys'
     | 'too_many_allowances'
     | 'allowance_ended'
     | 'not_settled'
@@ -163,22 +149,6 @@ export class ConflictError extends RouterError {
     super(message);
     this.code = code;
     this.param = param;
-  }
-}
-
-/** The account has too many calls of the account API at once. */
-export class TooManyCallsError extends RouterError {
-  readonly status = 429;
-  readonly code = 'too_many_requests';
-  readonly type = 'rate_limit_exceeded';
-  override readonly shouldRetry = true;
-
-  constructor(max: number) {
-    super(`At most ${max} calls of an account run at a time. Try again when one has been answered.`);
-  }
-
-  override get headers(): Readonly<Record<string, string>> {
-    return { 'retry-after': '1' };
   }
 }
 

@@ -18,8 +18,7 @@ import { hostCaller } from '../keys/host-caller.ts';
 import { RequestIds } from '../ledger/contract/request-ids.ts';
 import { createAccounts } from '../ledger/operations/accounts.ts';
 import { type Credits, createCredits } from '../ledger/operations/credits.ts';
-import { dimensionNames } from '../options/resolve-dimensions.ts';
-import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
+import type { UsageQueries } from '../ledger/operations/usage-queries.ts';
 import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
 import type { RequestLog } from '../request-log/request-log.ts';
 import { guard } from '../observability/hook-runner.ts';
@@ -188,7 +187,7 @@ export function createRouterWithTimers(
       authenticatedKey(await authenticator.authenticate(headers)),
     credits: createCredits(store, now),
     accounts: createAccountPolicies(store, createAccounts(store, requestLog), authenticator),
-    usage: createUsageQueries(store, now, dimensionNames(settings.dimensions)),
+    usage: services.usage,
     requestLog: readerOf(requestLog),
     sessions: createSessions(store, services.sessionTokens, now),
     holds: createHolds({
