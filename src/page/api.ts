@@ -71,7 +71,7 @@ export class Api {
     } catch {}
   }
 
-  /** Who asks, as a header; empty where the browser's session says it. */
+  /** The token as a header; empty where the browser's session says it. */
   async authorization(): Promise<Readonly<Record<string, string>>> {
     const token = (await this.#options.getToken?.()) ?? this.#token;
     return token ? { authorization: `Bearer ${token}` } : {};
@@ -118,7 +118,7 @@ export class Api {
     if (this.#options.isSignedOut && authorization['authorization'] === undefined) {
       // The server's 401 would be an error in the browser's log.
       this.onRefused?.();
-      throw new ApiError(401, 'Nobody has signed in.');
+      throw new ApiError(401, 'There is no token.');
     }
     let response: Response;
     let body: string;

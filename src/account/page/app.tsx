@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { useRoute } from '../../page/route.ts';
 import { usePageSession } from '../../page/session.ts';
 import { TooltipProvider } from '../../page/tooltip.tsx';
-import type { Me } from './api-rows.ts';
+import type { Holder } from '../../client/admin-api.generated.ts';
 import { Frame, Welcome } from './frame.tsx';
 import { Conversation } from './playground/conversation.ts';
 import type { Site } from './site.ts';
@@ -13,7 +13,7 @@ import { type ViewEntry, VIEWS } from './views.ts';
 
 /** The customers' page: one view at a time, chosen by the address, with one session. */
 export function App({ site }: { readonly site: Site }): JSX.Element {
-  const session = usePageSession<Me>(site.api);
+  const session = usePageSession<Holder>(site.api);
   const route = useRoute();
   const { me, prompt } = session;
   const shown = me ? VIEWS.filter(({ needs }) => session.may(needs)) : [];

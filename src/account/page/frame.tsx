@@ -1,18 +1,18 @@
-import type { ComponentChildren, JSX } from 'preact';
+import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
 import { hrefOf } from '../../page/route.ts';
 import { SignIn } from '../../page/sign-in.tsx';
 import { ThemeButton } from '../../page/theme-button.tsx';
 import type { Site } from './site.ts';
+import { Loading } from './view-body.tsx';
 import type { Session } from './view-props.ts';
-import type { ViewEntry } from './views.ts';
 
 interface FrameProps {
   readonly site: Site;
   readonly session: Session;
   /** That the caller may see; none before it has signed in. */
-  readonly views: readonly Pick<ViewEntry, 'name' | 'text'>[];
+  readonly views: readonly { readonly name: string; readonly text: string }[];
   readonly current: string | undefined;
   readonly children: JSX.Element;
 }
@@ -104,44 +104,4 @@ export function Welcome({
     );
   }
   return <Loading />;
-}
-
-/** In place of cards that are not here yet. */
-export function Loading(): JSX.Element {
-  return (
-    <div class="loading" role="status">
-      <span class="unseen">Loading</span>
-      <div class="card bone" />
-      <div class="card bone tall" />
-    </div>
-  );
-}
-
-interface ViewProps {
-  readonly title: string;
-  /** A sentence about what it shows. */
-  readonly about?: ComponentChildren;
-  readonly notice?: string | undefined;
-  readonly controls?: ComponentChildren;
-  /** Undefined until it has something to show. */
-  readonly children: ComponentChildren;
-}
-
-/** A view's heading, its last error, and its cards. */
-export function ViewBody({ title, about, notice, controls, children }: ViewProps): JSX.Element {
-  return (
-    <>
-      <div class="view-head">
-        <div>
-          <h1>{title}</h1>
-          {about !== undefined && <p class="about">{about}</p>}
-        </div>
-        {controls !== undefined && <div class="controls">{controls}</div>}
-      </div>
-      <div id="notice" class="notice bad" role="status" hidden={notice === undefined}>
-        {notice}
-      </div>
-      {children === undefined ? notice === undefined && <Loading /> : <div id="report">{children}</div>}
-    </>
-  );
 }

@@ -9,7 +9,7 @@ export interface AccountPageOptions {
   readonly title?: string;
   /**
    * Returns the token of the host's session, or an API key, before each request; it is sent as `Authorization: Bearer`.
-   * Without a token nothing is sent, and the page says that nobody has signed in. It must not throw.
+   * Without a token nothing is sent, and the page asks to sign in first. It must not throw.
    */
   readonly getToken?: () => string | undefined | Promise<string | undefined>;
   /**

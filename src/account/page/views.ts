@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-import type { Me } from './api-rows.ts';
+import type { Holder } from '../../client/admin-api.generated.ts';
 import { CreditsView } from './credits/credits-view.tsx';
 import { KeysView } from './keys/keys-view.tsx';
 import { PlaygroundView } from './playground/playground-view.tsx';
@@ -14,7 +14,7 @@ export interface ViewEntry {
   readonly name: string;
   readonly text: string;
   /** Who may not do this does not see the view. */
-  readonly needs: Me['may'][number];
+  readonly needs: Holder['may'][number];
   readonly View: (props: ViewProps) => JSX.Element;
 }
 

@@ -7,7 +7,7 @@ import { policyChange, policyFields } from './policy-form.ts';
 export type KeyAction = 'create' | 'limits' | 'rotate' | 'pause' | 'resume' | 'revoke';
 
 /** What an operator and a customer see of a key alike. */
-export interface ShownKey extends AccountPolicy, Pick<AdminApiKey, 'id' | 'state' | 'created_at'> {
+export interface KeyRow extends AccountPolicy, Pick<AdminApiKey, 'id' | 'state' | 'created_at'> {
   readonly overlap_until?: string;
   readonly expires_at?: string;
 }
@@ -17,7 +17,7 @@ export interface ChosenAction {
   /** Path of the account's keys. */
   readonly path: string;
   /** Undefined for `create`. */
-  readonly key?: ShownKey;
+  readonly key?: KeyRow;
 }
 
 type Values = Readonly<Record<string, string>>;
@@ -33,7 +33,7 @@ export const KEY_ACTIONS: Readonly<Record<KeyAction, { readonly button: string; 
   revoke: { button: 'Revoke', text: 'Its requests are rejected from now on. This can not be undone.' },
 };
 
-export function actionsOf({ state }: ShownKey): readonly KeyAction[] {
+export function actionsOf({ state }: KeyRow): readonly KeyAction[] {
   if (state === 'revoked') return [];
   return ['limits', state === 'paused' ? 'resume' : 'pause', 'rotate', 'revoke'];
 }
@@ -48,7 +48,7 @@ export function keyForm({
   return { title, text, fields: fieldsOf(action, key), submit, isDanger: action === 'revoke' };
 }
 
-function fieldsOf(action: KeyAction, key: ShownKey | undefined): readonly Field[] {
+function fieldsOf(action: KeyAction, key: KeyRow | undefined): readonly Field[] {
   if (action === 'create' || action === 'limits') {
     return [
       ...policyFields(key),

@@ -2,12 +2,12 @@ import type { JSX } from 'preact';
 
 import { moment } from '../format.ts';
 import { Column, EmptyRow, Table } from '../table.tsx';
-import { type KeyAction, KEY_ACTIONS, type ShownKey } from './key-actions.ts';
+import { type KeyAction, KEY_ACTIONS, type KeyRow } from './key-actions.ts';
 import { budgetText } from './policy-form.ts';
 
 const KINDS = { active: 'healthy', paused: 'low', revoked: 'ejected', expired: 'frozen' };
 
-export interface KeyTableProps<Key extends ShownKey> {
+export interface KeyTableProps<Key extends KeyRow> {
   readonly keys: readonly Key[];
   /** Address of a key's own view. */
   readonly hrefOf: (key: Key) => string;
@@ -20,7 +20,7 @@ export interface KeyTableProps<Key extends ShownKey> {
   readonly choose: ((action: KeyAction, key: Key) => void) | undefined;
 }
 
-export function KeyTable<Key extends ShownKey>(props: KeyTableProps<Key>): JSX.Element {
+export function KeyTable<Key extends KeyRow>(props: KeyTableProps<Key>): JSX.Element {
   const { keys, hrefOf, accountOf, none, actionsOf, choose } = props;
   const head = (
     <>
@@ -62,7 +62,7 @@ export function KeyTable<Key extends ShownKey>(props: KeyTableProps<Key>): JSX.E
   );
 }
 
-export function KeyState({ of: key }: { readonly of: ShownKey }): JSX.Element {
+export function KeyState({ of: key }: { readonly of: KeyRow }): JSX.Element {
   return (
     <>
       <span class={`badge ${KINDS[key.state]}`}>{key.state}</span>
@@ -72,7 +72,7 @@ export function KeyState({ of: key }: { readonly of: ShownKey }): JSX.Element {
 }
 
 interface KeyActionsProps {
-  readonly of: ShownKey;
+  readonly of: KeyRow;
   readonly actions: readonly KeyAction[];
   readonly choose: (action: KeyAction) => void;
 }
@@ -96,7 +96,7 @@ export function KeyActions({ of: key, actions, choose }: KeyActionsProps): JSX.E
   );
 }
 
-function limitsOf({ budget, requests_per_minute, tokens_per_minute, models, expires_at }: ShownKey): string {
+function limitsOf({ budget, requests_per_minute, tokens_per_minute, models, expires_at }: KeyRow): string {
   const limits = [
     budgetText(budget),
     requests_per_minute === undefined ? undefined : `${requests_per_minute} requests a minute`,

@@ -53,8 +53,8 @@ export function mountWithAccount(
       const own = hostPages[path];
       if (own) response.writeHead(200, { ...own.headers }).end(own.body);
       else if (path === '/favicon.ico') response.writeHead(204).end();
-      else if (path === '/account' || path.startsWith('/account/')) account(request, response);
-      else router(request, response);
+      else if (path === '/account' || path.startsWith('/account/')) void account(request, response);
+      else void router(request, response);
     });
     return listen(server, '/v1');
   };

@@ -6,10 +6,13 @@ import { limitFacts } from '../../../page/keys/key-facts.tsx';
 import { useResource } from '../../../page/resource.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import type { UsageRow } from '../../../page/usage/range-usage.ts';
-import type { Allowance, Credits, Grant } from '../api-rows.ts';
-import { ViewBody } from '../frame.tsx';
+import type { Credits } from '../../../client/admin-api.generated.ts';
+import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { type Pace, PACE_DAYS, paceOf } from './pace.ts';
+
+type Allowance = Credits['allowances'][number];
+type Grant = Credits['grants'][number];
 
 const REFRESH_MS = 10_000;
 

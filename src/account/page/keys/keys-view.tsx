@@ -8,8 +8,8 @@ import { KeyActions, KeyState, KeyTable } from '../../../page/keys/key-table.tsx
 import { Facts } from '../../../page/facts.tsx';
 import { type Resource, useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
-import type { OwnKey, OwnKeyDetails } from '../api-rows.ts';
-import { ViewBody } from '../frame.tsx';
+import type { OwnKey, OwnKeyDetails } from '../../../client/admin-api.generated.ts';
+import { ViewBody } from '../view-body.tsx';
 import type { Session, ViewProps } from '../view-props.ts';
 
 const REFRESH_MS = 10_000;

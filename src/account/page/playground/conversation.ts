@@ -1,5 +1,5 @@
 import { type Api, ApiError } from '../../../page/api.ts';
-import type { Me } from '../api-rows.ts';
+import type { Holder } from '../../../client/admin-api.generated.ts';
 import { type ChatRequest, chatRequest, type Message, type Settings } from './chat-request.ts';
 import { eventData } from './event-stream.ts';
 import { type Failure, failureOf } from './failure.ts';
@@ -83,14 +83,14 @@ export class Conversation {
   }
 
   /** Asks again what failed last. */
-  async retry(me: Me): Promise<void> {
+  async retry(me: Holder): Promise<void> {
     const last = this.#turns.at(-1);
     if (!last || this.isRunning) return;
     this.#turns = this.#turns.slice(0, -1);
     await this.ask(me, last.question);
   }
 
-  async ask(me: Me, question: string): Promise<void> {
+  async ask(me: Holder, question: string): Promise<void> {
     if (this.isRunning) return;
     const request = this.requestOf(question);
     const running = new AbortController();
@@ -109,7 +109,7 @@ export class Conversation {
     await this.#readCharge(id, me);
   }
 
-  async #read(id: number, me: Me, request: ChatRequest, signal: AbortSignal): Promise<void> {
+  async #read(id: number, me: Holder, request: ChatRequest, signal: AbortSignal): Promise<void> {
     const response = await this.#send(me, request, signal);
     const requestId = response.headers.get('x-request-id');
     if (requestId !== null) this.#update(id, { requestId });
@@ -145,7 +145,7 @@ export class Conversation {
   }
 
   /** Once more with another key, where that of the host's session has ended. */
-  async #send(me: Me, request: ChatRequest, signal: AbortSignal): Promise<Response> {
+  async #send(me: Holder, request: ChatRequest, signal: AbortSignal): Promise<Response> {
     const isHost = me.signed_in_by === 'host';
     for (;;) {
       const response = await fetch(this.#api.urlOf(`${me.api}/chat/completions`), {
@@ -161,7 +161,7 @@ export class Conversation {
     }
   }
 
-  async #readCharge(id: number, me: Me): Promise<void> {
+  async #readCharge(id: number, me: Holder): Promise<void> {
     const requestId = this.#turns.find((turn) => turn.id === id)?.answer.requestId;
     if (requestId === undefined) return;
     const url = this.#api.urlOf(`${me.api}/generation?${new URLSearchParams({ id: requestId }).toString()}`);
@@ -174,8 +174,8 @@ export class Conversation {
     }
   }
 
-  /** Undefined while it isn't posted, or the server is away. */
-  async #generation(url: string, me: Me): Promise<{ readonly charged?: string } | undefined> {
+  /** Undefined while it isn't posted, or the server does not answer. */
+  async #generation(url: string, me: Holder): Promise<{ readonly charged?: string } | undefined> {
     try {
       const headers = await this.#key.authorization(me.signed_in_by === 'host');
       const response = await fetch(url, { headers, credentials: 'omit', cache: 'no-store' });

@@ -10,7 +10,7 @@ type Authorization = Readonly<Record<string, string>>;
 /** A key is replaced this long before it ends. */
 const MARGIN_MS = 30_000;
 
-/** Who asks in the playground: the API key that has signed in, or a short-lived key of the host's session. */
+/** What the playground's requests are authorized with: the API key that has signed in, or a short-lived key of the host's session. */
 export class PlaygroundKey {
   readonly #api: Api;
   #current: SessionKey | undefined;

@@ -2,16 +2,16 @@ import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks';
 
 import { useResource } from '../../../page/resource.ts';
-import type { OwnModel } from '../api-rows.ts';
-import { ViewBody } from '../frame.tsx';
+import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { CodeDialog } from './code-dialog.tsx';
 import type { Conversation } from './conversation.ts';
+import type { OwnModel } from './model-price.ts';
 import { SettingsForm } from './settings-form.tsx';
 import { TurnView } from './turn-view.tsx';
 
 const REFRESH_MS = 60_000;
-/** The transcript follows its end where that is at most so many pixels away. */
+/** The transcript follows its end where that is at most this far away, in pixels. */
 const NEAR_PX = 80;
 
 /** A chat with one of the models, at the account's charge. */

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 
-import type { OwnModel } from '../api-rows.ts';
 import type { Settings } from './chat-request.ts';
+import { type OwnModel, priceOf } from './model-price.ts';
 
 interface SettingsFormProps {
   readonly settings: Settings;
@@ -67,14 +67,4 @@ export function SettingsForm({ settings, models, change }: SettingsFormProps): J
       </div>
     </section>
   );
-}
-
-/** `$0.25 in, $2.00 out for a million tokens` */
-function priceOf({ pricing }: OwnModel): string {
-  if (pricing?.prompt === undefined || pricing.completion === undefined) return '';
-  const million = (price: string): string => {
-    const dollars = Number(price) * 1e6;
-    return `$${dollars >= 0.1 || dollars === 0 ? dollars.toFixed(2) : Number(dollars.toPrecision(3))}`;
-  };
-  return `${million(pricing.prompt)} in, ${million(pricing.completion)} out for a million tokens`;
 }

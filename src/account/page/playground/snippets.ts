@@ -2,6 +2,8 @@ import type { ChatRequest } from './chat-request.ts';
 
 export type Language = 'curl' | 'python' | 'typescript';
 
+const PACKAGE = `'openai'`;
+
 /** A request as a program that streams its answer. The API key is read from the environment: `API_KEY`. */
 export function snippetOf(language: Language, baseURL: string, request: ChatRequest): string {
   return SNIPPETS[language](baseURL, request);
@@ -31,7 +33,7 @@ for chunk in stream:
   },
   typescript: (baseURL, request) => {
     const args = Object.entries(request).map(([name, value]) => `  ${name}: ${indented(value, 2)},`);
-    return `import OpenAI from 'openai';
+    return `import OpenAI from ${PACKAGE};
 
 const client = new OpenAI({ baseURL: ${JSON.stringify(baseURL)}, apiKey: process.env.API_KEY });
 const stream = await client.chat.completions.create({

@@ -6,8 +6,8 @@ import { duration, moment } from '../../../page/format.ts';
 import { chargeOf, endingOf, StatusBadge, tokensOf } from '../../../page/requests/status.tsx';
 import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
-import type { OwnRequest } from '../api-rows.ts';
-import { ViewBody } from '../frame.tsx';
+import type { OwnRequest } from '../../../client/admin-api.generated.ts';
+import { ViewBody } from '../view-body.tsx';
 import type { Session } from '../view-props.ts';
 
 const REFRESH_MS = 10_000;

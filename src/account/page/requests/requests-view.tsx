@@ -5,9 +5,9 @@ import { chargeOf, StatusBadge } from '../../../page/requests/status.tsx';
 import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
-import type { OwnKey, OwnRequest } from '../api-rows.ts';
+import type { OwnKey, OwnRequest } from '../../../client/admin-api.generated.ts';
 import { Choices } from '../choices.tsx';
-import { ViewBody } from '../frame.tsx';
+import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { OneRequest } from './one-request.tsx';
 

@@ -5,7 +5,7 @@ export function thisMonth(): string {
   return new Date().toISOString().slice(0, 7);
 }
 
-/** The month so many after another; before it, if negative. */
+/** The month that is `count` months after another; before it, if negative. */
 export function monthAfter(month: string, count: number): string {
   const [year = 0, number = 1] = month.split('-').map(Number);
   return new Date(Date.UTC(year, number - 1 + count)).toISOString().slice(0, 7);

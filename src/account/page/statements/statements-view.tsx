@@ -7,8 +7,8 @@ import { grouped, moment, money, nanos } from '../../../page/format.ts';
 import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
-import type { OwnKey, OwnStatement } from '../api-rows.ts';
-import { ViewBody } from '../frame.tsx';
+import type { OwnKey, OwnStatement } from '../../../client/admin-api.generated.ts';
+import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { monthAfter, nameOfMonth, thisMonth } from './months.ts';
 

@@ -3,7 +3,7 @@ import { lastDays } from '../../../page/format.ts';
 import type { RangeUsage, UsageRow } from '../../../page/usage/range-usage.ts';
 import type { Candidate } from '../../../page/usage/ranking.ts';
 import { sum } from '../../../page/usage/sums.ts';
-import type { OwnKey } from '../api-rows.ts';
+import type { OwnKey } from '../../../client/admin-api.generated.ts';
 
 /** Usage of a range of days, as the view shows it. */
 export interface OwnUsage {

@@ -14,7 +14,7 @@ import { ChargedTile, RequestsTile, TokensTile } from '../../../page/usage/tile.
 import { ModelTones } from '../../../page/usage/tones.ts';
 import type { Unit } from '../../../page/usage/units.ts';
 import { Choices } from '../choices.tsx';
-import { ViewBody } from '../frame.tsx';
+import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { keyCandidates, type OwnUsage, readUsage, userCandidates } from './own-usage.ts';
 
