@@ -4,18 +4,18 @@ import { InvalidValueError, keyNotFound } from '../json-api/errors.ts';
 import { snakeCase } from '../json-api/in-json.ts';
 import { createKeyOnce, type MadeKey, rotateKeyOnce, withConflictErrors } from '../json-api/key-calls.ts';
 import {
-  createdOwnKey,
+  createdCustomerKey,
   isManaged,
   MANAGED_BY,
-  newOwnKey,
+  newCustomerKey,
   noTerms,
   OWN_FIELDS,
-  ownKey,
-  ownKeyAnswer,
-  ownKeyChange,
-  ownKeyDetails,
-  ownKeyDetailsAnswer,
-  ownKeys,
+  customerKey,
+  customerKeyAnswer,
+  customerKeyChange,
+  customerKeyDetails,
+  customerKeyDetailsAnswer,
+  customerKeys,
   type PolicyChange,
   policyOfBody,
   rotation,
@@ -39,9 +39,9 @@ export const keyEndpoints: readonly Endpoint[] = [
     params: nothing,
     query: nothing,
     body: nothing,
-    answer: ownKeys,
+    answer: customerKeys,
     run: async ({ caller }, { router }) => ({
-      answer: list((await keysOf(router, caller)).map(ownKeyAnswer)),
+      answer: list((await keysOf(router, caller)).map(customerKeyAnswer)),
     }),
   }),
   endpoint({
@@ -51,9 +51,9 @@ export const keyEndpoints: readonly Endpoint[] = [
     summary: 'Create an API key, and show it once',
     params: nothing,
     query: nothing,
-    body: newOwnKey,
+    body: newCustomerKey,
     bodyIsOptional: true,
-    answer: createdOwnKey,
+    answer: createdCustomerKey,
     status: 201,
     errorStatuses: [409],
     change: {
@@ -79,10 +79,10 @@ export const keyEndpoints: readonly Endpoint[] = [
     params: ofKey,
     query: nothing,
     body: nothing,
-    answer: ownKeyDetails,
+    answer: customerKeyDetails,
     errorStatuses: [404],
     run: async ({ params: { id }, caller }, { router }) => ({
-      answer: ownKeyDetailsAnswer(await findKey(router, caller, id)),
+      answer: customerKeyDetailsAnswer(await findKey(router, caller, id)),
     }),
   }),
   endpoint({
@@ -92,8 +92,8 @@ export const keyEndpoints: readonly Endpoint[] = [
     summary: 'Change the limits of an API key that the customer made',
     params: ofKey,
     query: nothing,
-    body: ownKeyChange,
-    answer: ownKey,
+    body: customerKeyChange,
+    answer: customerKey,
     errorStatuses: [404, 409],
     change: {
       action: 'keys.update',
@@ -116,7 +116,7 @@ export const keyEndpoints: readonly Endpoint[] = [
     params: ofKey,
     query: nothing,
     body: nothing,
-    answer: ownKey,
+    answer: customerKey,
     errorStatuses: [404],
     change: { action: 'keys.revoke', needs: 'keys', repeat: 'the same answer: the key is revoked.' },
     async run({ params: { id }, caller }, { router }) {
@@ -137,7 +137,7 @@ export const keyEndpoints: readonly Endpoint[] = [
       query: nothing,
       body: noTerms,
       bodyIsOptional: true,
-      answer: ownKey,
+      answer: customerKey,
       errorStatuses: [404, 409],
       change: {
         action: paused ? 'keys.pause' : 'keys.resume',
@@ -161,7 +161,7 @@ export const keyEndpoints: readonly Endpoint[] = [
     query: nothing,
     body: rotation,
     bodyIsOptional: true,
-    answer: createdOwnKey,
+    answer: createdCustomerKey,
     errorStatuses: [404, 409],
     change: {
       action: 'keys.rotate',
@@ -223,12 +223,12 @@ async function checkRoom({ router, maxKeys }: AccountServices, caller: Holder): 
 
 function changedAnswer({ account }: Holder, before: ApiKeyInfo, changed: ApiKeyInfo | undefined) {
   if (!changed) throw keyNotFound(account, before.id);
-  const [answer, was] = [ownKeyAnswer(changed), ownKeyAnswer(before)];
+  const [answer, was] = [customerKeyAnswer(changed), customerKeyAnswer(before)];
   return { answer, target: before.id, before: was, after: answer, repeated: isDeepStrictEqual(was, answer) };
 }
 
 function createdAnswer({ info, key, duplicate }: MadeKey) {
-  const after = ownKeyAnswer(info);
+  const after = customerKeyAnswer(info);
   return {
     answer: { ...after, ...(key !== undefined && { key }), duplicate },
     target: info.id,

@@ -176,7 +176,7 @@ function playgroundOf(
   return makesSessions(router) ? { maxSpend, ttlMs } : undefined;
 }
 
-/** A session is made without the store: one that nobody gets says whether the router has `sessions.secret`. */
+/** A session is made without the store: one that is given to no page says whether the router has `sessions.secret`. */
 function makesSessions({ sessions }: HeldRouter): boolean {
   try {
     sessions.create({ account: 'none', maxSpend: '0.01', ttlMs: 1, origins: ['http://localhost'] });

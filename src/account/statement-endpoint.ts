@@ -63,13 +63,14 @@ export const statementEndpoint: Endpoint = endpoint({
 });
 
 /** Ids may be those of payments, and reasons are the operator's notes. */
-function withoutNotes({ reason: _, ...entry }: CreditsEntry): CreditsEntry {
-  return { ...entry, id: allowanceOf(entry.id) ?? '' };
+function withoutNotes({ type, at: time, id, amount, balance, position }: CreditsEntry): CreditsEntry {
+  return { type, at: time, id: allowanceOf(id) ?? '', amount, balance, position };
 }
 
-function statementAnswer({ credits, charges, endUsers, writtenOff: _, ...sums }: Statement) {
+function statementAnswer(statement: Statement) {
+  const { credits, charges, endUsers } = statement;
   return {
-    ...inJson(sums),
+    ...inJson(statement, SUMS),
     charges: [...charges],
     end_users: [...endUsers],
     credits: credits.map(({ type, at: time, amount, balance, id }) => ({
@@ -81,6 +82,20 @@ function statementAnswer({ credits, charges, endUsers, writtenOff: _, ...sums }:
     })),
   };
 }
+
+const SUMS = [
+  'account',
+  'month',
+  'from',
+  'to',
+  'opening',
+  'granted',
+  'adjusted',
+  'expired',
+  'charged',
+  'refunded',
+  'closing',
+];
 
 /** Of an account that has had no grant and no key yet. */
 function emptyStatement(account: string, name: string): Statement {

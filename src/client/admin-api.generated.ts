@@ -903,6 +903,7 @@ export interface NewSession {
   readonly user?: string;
   /** 1 to 100 model IDs, in which * stands for any characters */
   readonly models?: readonly (string)[];
+  readonly markup?: Markup;
   /** a decimal string of USD, more than 0 and at most 9007199.254740991, with at most 9 decimals, such as "25.00" */
   readonly max_spend: string;
   /** an integer from 1 to 86400000 */
@@ -1010,7 +1011,7 @@ export interface UsageRows {
 }
 
 /** A key of the account. What isn’t given isn’t limited. */
-export interface NewOwnKey {
+export interface NewCustomerKey {
   /** a string of 0 to 200 characters */
   readonly name?: string;
   /** an object of amount and per, or a list of up to 5, each of another period */
@@ -1029,7 +1030,7 @@ export interface NewOwnKey {
 }
 
 /** What is given is changed, what is null is taken away, the rest stays. */
-export interface OwnKeyChange {
+export interface CustomerKeyChange {
   readonly name?: string | null;
   readonly budget?: Budget | readonly (Budget)[] | null;
   readonly models?: readonly (string)[] | null;
@@ -1041,7 +1042,7 @@ export interface OwnKeyChange {
 }
 
 /** A key of the account, without its secret. */
-export interface OwnKey {
+export interface CustomerKey {
   readonly id: string;
   readonly name: string;
   /** an object of amount and per, or a list of up to 5, each of another period */
@@ -1069,7 +1070,7 @@ export interface OwnKey {
 }
 
 /** A key of the account, and what is left of its limits. */
-export interface OwnKeyDetails {
+export interface CustomerKeyDetails {
   readonly id: string;
   readonly name: string;
   /** an object of amount and per, or a list of up to 5, each of another period */
@@ -1123,13 +1124,13 @@ export interface OwnKeyDetails {
 }
 
 /** The keys of the account, revoked ones too, without their secrets. */
-export interface OwnKeys {
+export interface CustomerKeys {
   readonly object: "list";
-  readonly data: readonly (OwnKey)[];
+  readonly data: readonly (CustomerKey)[];
 }
 
 /** A key and its secret. duplicate: it was made before, and its secret can not be had again; rotate gives it another. */
-export interface CreatedOwnKey {
+export interface CreatedCustomerKey {
   readonly id: string;
   readonly name: string;
   /** an object of amount and per, or a list of up to 5, each of another period */
@@ -1483,21 +1484,21 @@ export interface AccountClient {
   /** Query usage and charges, as CSV. `GET /usage` */
   queryUsageCsv(input?: { readonly from?: string; readonly to?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'key' | 'model' | 'user')[] }, options?: CallOptions): Promise<string>;
   /** List the API keys of the account. `GET /keys` */
-  listKeys(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<OwnKeys>;
+  listKeys(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<CustomerKeys>;
   /** Create an API key, and show it once. `POST /keys` */
-  createKey(input: NewOwnKey, options?: ChangeOptions): Promise<CreatedOwnKey>;
+  createKey(input: NewCustomerKey, options?: ChangeOptions): Promise<CreatedCustomerKey>;
   /** Get the limits of an API key, and what is left of them. `GET /keys/{id}` */
-  getKey(input: { readonly id: string }, options?: CallOptions): Promise<OwnKeyDetails>;
+  getKey(input: { readonly id: string }, options?: CallOptions): Promise<CustomerKeyDetails>;
   /** Change the limits of an API key that the customer made. `PATCH /keys/{id}` */
-  updateKey(input: { readonly id: string } & OwnKeyChange, options?: ChangeOptions): Promise<OwnKey>;
+  updateKey(input: { readonly id: string } & CustomerKeyChange, options?: ChangeOptions): Promise<CustomerKey>;
   /** Revoke an API key permanently. `DELETE /keys/{id}` */
-  revokeKey(input: { readonly id: string }, options?: ChangeOptions): Promise<OwnKey>;
+  revokeKey(input: { readonly id: string }, options?: ChangeOptions): Promise<CustomerKey>;
   /** Reject an API key that the customer made until it is resumed. `POST /keys/{id}/pause` */
-  pauseKey(input: { readonly id: string }, options?: ChangeOptions): Promise<OwnKey>;
+  pauseKey(input: { readonly id: string }, options?: ChangeOptions): Promise<CustomerKey>;
   /** Accept a paused API key again, if the customer made it. `POST /keys/{id}/resume` */
-  resumeKey(input: { readonly id: string }, options?: ChangeOptions): Promise<OwnKey>;
+  resumeKey(input: { readonly id: string }, options?: ChangeOptions): Promise<CustomerKey>;
   /** Replace the secret of an API key, and show it once. `POST /keys/{id}/rotate` */
-  rotateKey(input: { readonly id: string } & Rotation, options?: ChangeOptions): Promise<CreatedOwnKey>;
+  rotateKey(input: { readonly id: string } & Rotation, options?: ChangeOptions): Promise<CreatedCustomerKey>;
   /** Search the requests of the account. `GET /requests` */
   listRequests(input?: { readonly key?: string; readonly model?: string; readonly status?: string; readonly from?: string; readonly to?: string; readonly cursor?: string; readonly limit?: number }, options?: CallOptions): Promise<OwnRequests>;
   /** Get a request of the account. `GET /requests/{request}` */

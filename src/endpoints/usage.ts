@@ -46,7 +46,7 @@ export async function sendUsage(exchange: Exchange, caller: Caller, services: Us
   });
 }
 
-/** A key with limits was given to somebody who is not the whole account. */
+/** A key with limits is for a part of the account. */
 async function onlyKeyOf(
   { account, key, externalKey, session }: Caller,
   store: LedgerStore,
@@ -101,7 +101,7 @@ function invalid(param: string, wanted: string, got: string): InvalidRequestErro
 }
 
 /** The router's names, with those of OpenRouter's activity; never what providers bill. */
-function usageBody({ charged, cost: _, ...row }: UsageSummary): object {
+function usageBody({ charged, ...row }: UsageSummary): object {
   const { day, key, model, user } = row;
   return {
     ...(day !== undefined && { day, date: day }),

@@ -95,7 +95,7 @@ const endUsers = component(
   ),
 );
 
-const markup = component(
+export const markup: Schema<{ readonly factor?: string; readonly fee?: string }> = component(
   'Markup',
   'What is added to the prices that the key pays: a factor, and a fee in USD for each request.',
   object(
@@ -153,7 +153,7 @@ function members<Policy extends PolicyChange>(
   );
 }
 
-/** What the customer decides of its own keys. */
+/** What a customer decides of a key. */
 export const OWN_FIELDS: readonly PolicyFieldName[] = POLICY_FIELD_NAMES.filter(
   (field) => field !== 'markup' && field !== 'metadata',
 );
@@ -253,48 +253,51 @@ export const apiKeys: Schema<{ object: 'list'; data: KeyAnswer[] }> = component(
 );
 
 /** A key in the account API: without its notes and markup, which are the operator's. */
-export type OwnKeyAnswer = Omit<KeyAnswer, 'account' | 'markup' | 'metadata'> & { readonly managed: boolean };
+export type CustomerKeyAnswer = Omit<KeyAnswer, 'account' | 'markup' | 'metadata'> & {
+  readonly managed: boolean;
+};
 
-export const newOwnKey: Schema<PolicyBody> = component(
-  'NewOwnKey',
+export const newCustomerKey: Schema<PolicyBody> = component(
+  'NewCustomerKey',
   'A key of the account. What isn’t given isn’t limited.',
   object(ownMembers(v.exactOptional)),
 );
 
-export const ownKeyChange: Schema<PolicyChange> = component(
-  'OwnKeyChange',
+export const customerKeyChange: Schema<PolicyChange> = component(
+  'CustomerKeyChange',
   'What is given is changed, what is null is taken away, the rest stays.',
   object(ownMembers(v.nullish)),
 );
 
-export const ownKey: Schema<OwnKeyAnswer> = component(
-  'OwnKey',
+export const customerKey: Schema<CustomerKeyAnswer> = component(
+  'CustomerKey',
   'A key of the account, without its secret.',
   v.object(ownTold),
 );
 
-export const ownKeyDetails: Schema<OwnKeyAnswer> = component(
-  'OwnKeyDetails',
+export const customerKeyDetails: Schema<CustomerKeyAnswer> = component(
+  'CustomerKeyDetails',
   'A key of the account, and what is left of its limits.',
   v.object({ ...ownTold, ...limitCounters }),
 );
 
-export const ownKeys: Schema<{ object: 'list'; data: OwnKeyAnswer[] }> = component(
-  'OwnKeys',
+export const customerKeys: Schema<{ object: 'list'; data: CustomerKeyAnswer[] }> = component(
+  'CustomerKeys',
   'The keys of the account, revoked ones too, without their secrets.',
-  v.object({ object: v.literal('list'), data: v.array(ownKey) }),
+  v.object({ object: v.literal('list'), data: v.array(customerKey) }),
 );
 
-export const createdOwnKey: Schema<OwnKeyAnswer & { readonly key?: string; readonly duplicate: boolean }> =
-  component(
-    'CreatedOwnKey',
-    'A key and its secret. duplicate: it was made before, and its secret can not be had again; rotate gives it another.',
-    v.object({
-      ...ownTold,
-      key: v.exactOptional(described('sk-ccr-…: only where it was made now', v.string())),
-      duplicate: v.boolean(),
-    }),
-  );
+export const createdCustomerKey: Schema<
+  CustomerKeyAnswer & { readonly key?: string; readonly duplicate: boolean }
+> = component(
+  'CreatedCustomerKey',
+  'A key and its secret. duplicate: it was made before, and its secret can not be had again; rotate gives it another.',
+  v.object({
+    ...ownTold,
+    key: v.exactOptional(described('sk-ccr-…: only where it was made now', v.string())),
+    duplicate: v.boolean(),
+  }),
+);
 
 /** Of a customer's key: `managed` says whether the customer made it. */
 export const MANAGED_BY: Readonly<Record<'managed_by', 'customer'>> = { managed_by: 'customer' };
@@ -388,13 +391,13 @@ export function keyAnswer(key: ApiKeyInfo): KeyAnswer {
   return inJson(key, Object.keys(told));
 }
 
-export function ownKeyAnswer(key: ApiKeyInfo): OwnKeyAnswer {
+export function customerKeyAnswer(key: ApiKeyInfo): CustomerKeyAnswer {
   const { managed: _, ...names } = ownTold;
   return { ...inJson(key, Object.keys(names)), managed: isManaged(key) };
 }
 
-export function ownKeyDetailsAnswer(key: ApiKeyDetails): OwnKeyAnswer {
-  return { ...ownKeyAnswer(key), ...inJson(key, Object.keys(limitCounters)) };
+export function customerKeyDetailsAnswer(key: ApiKeyDetails): CustomerKeyAnswer {
+  return { ...customerKeyAnswer(key), ...inJson(key, Object.keys(limitCounters)) };
 }
 
 /** Whether the customer made it. */

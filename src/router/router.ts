@@ -12,7 +12,7 @@ import { ResponseRecorder } from '../http/response-recorder.ts';
 import { pathOf } from '../http/url.ts';
 import { type Accounts, createAccountPolicies } from '../keys/account-policies.ts';
 import { type ApiKeys, createApiKeys } from '../keys/api-keys.ts';
-import { type AuthenticatedKey, authenticatedKey } from '../keys/caller.ts';
+import type { AuthenticatedKey } from '../keys/caller.ts';
 import { createSessions, type Sessions } from '../keys/sessions.ts';
 import { hostCaller } from '../keys/host-caller.ts';
 import { RequestIds } from '../ledger/contract/request-ids.ts';
@@ -183,8 +183,7 @@ export function createRouterWithTimers(
   return Object.assign(createNodeHandler(handle, newId), {
     fetch: createWebHandler(handle, newId),
     keys: createApiKeys(store, authenticator, now),
-    authenticate: async (headers: IncomingHttpHeaders) =>
-      authenticatedKey(await authenticator.authenticate(headers)),
+    authenticate: (headers: IncomingHttpHeaders) => authenticator.keyOf(headers),
     credits: createCredits(store, now),
     accounts: createAccountPolicies(store, createAccounts(store, requestLog), authenticator),
     usage: services.usage,

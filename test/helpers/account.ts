@@ -15,8 +15,13 @@ export interface AccountDoor {
   /** What `onError` was told, in order. */
   readonly errors: Error[];
   /** With the gateway's API key unless `headers` has others, and with JSON. */
-  ask(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Asked>;
-  fetch(path: string, init?: RequestInit): Promise<Response>;
+  readonly ask: (
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ) => Promise<Asked>;
+  readonly fetch: (path: string, init?: RequestInit) => Promise<Response>;
 }
 
 export const SESSION_SECRET = 'a secret of the tests, of 32 characters or more';
@@ -41,9 +46,10 @@ export async function startAccount(
     onError: (error) => errors.push(error),
     ...options,
   });
-  const { baseURL, close } = await listen(http.createServer(account), '/account');
+  const mounted = await listen(http.createServer(account), '/account');
+  const { baseURL } = mounted;
   onTestFinished(async () => {
-    await close();
+    await mounted.close();
     await gateway.close();
   });
   return {
