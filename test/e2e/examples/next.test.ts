@@ -1,5 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
 
@@ -8,6 +9,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
+import { documentedBlocks } from '../helpers/documented-blocks.ts';
 import { ENV } from '../../helpers/example.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
@@ -157,6 +159,15 @@ describe.skipIf(!CHROMIUM)('the account page of examples/next', () => {
   }, 60_000);
 
   afterAll(() => browser.close());
+
+  it('is in the documentation as it is here', async () => {
+    const shown = documentedBlocks().find(
+      ({ page, language }) => page === 'docs/account-page.md' && language === 'tsx',
+    );
+    expect(shown?.code.trim()).toBe(
+      (await readFile(`${ROOT}examples/next/app/account/account-page.tsx`, 'utf8')).trim(),
+    );
+  });
 
   it('is opened from the chat, asks for no key, and has the colors of the site and none of its other styles', async () => {
     await page.goto(origin);

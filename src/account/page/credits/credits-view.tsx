@@ -159,7 +159,7 @@ function AllowancesCard({ allowances }: { readonly allowances: readonly Allowanc
     <>
       <Column>Allowance</Column>
       <Column class="number">Amount</Column>
-      <Column class="number">Left now</Column>
+      <Column class="number wide">Left now</Column>
       <Column>Renewed next</Column>
       <Column class="wide">Until</Column>
     </>
@@ -174,7 +174,7 @@ function AllowancesCard({ allowances }: { readonly allowances: readonly Allowanc
           <tr key={id}>
             <th scope="row">{id}</th>
             <NumberCell>{`${money(nanos(amount))} a ${per}`}</NumberCell>
-            <NumberCell>{money(nanos(remaining))}</NumberCell>
+            <NumberCell class="wide">{money(nanos(remaining))}</NumberCell>
             <td>{date(resetsAt)}</td>
             <td class="wide">{until === undefined ? '–' : date(until)}</td>
           </tr>

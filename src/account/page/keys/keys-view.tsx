@@ -8,7 +8,7 @@ import { KeyActions, KeyState, KeyTable } from '../../../page/keys/key-table.tsx
 import { Facts } from '../../../page/facts.tsx';
 import { type Resource, useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
-import type { OwnKey, OwnKeyDetails } from '../../../client/admin-api.generated.ts';
+import type { CustomerKey, CustomerKeyDetails } from '../../../client/admin-api.generated.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { Session, ViewProps } from '../view-props.ts';
 
@@ -28,10 +28,10 @@ interface KeyListProps {
 
 function KeyList({ session, own }: KeyListProps): JSX.Element {
   const [chosen, setChosen] = useState<ChosenAction>();
-  const { data, notice, reload } = useResource<readonly OwnKey[]>(session, {
+  const { data, notice, reload } = useResource<readonly CustomerKey[]>(session, {
     subject: 'keys',
     everyMs: REFRESH_MS,
-    ask: async () => (await session.api.list<OwnKey>(PATH)).data,
+    ask: async () => (await session.api.list<CustomerKey>(PATH)).data,
   });
   const current = data?.find(({ id }) => id === own);
   return (
@@ -68,12 +68,12 @@ function KeyList({ session, own }: KeyListProps): JSX.Element {
 }
 
 /** Limits that the host has set stay as they are. */
-function ownActions(key: OwnKey): readonly KeyAction[] {
+function ownActions(key: CustomerKey): readonly KeyAction[] {
   return actionsOf(key).filter((action) => key.managed || action === 'rotate' || action === 'revoke');
 }
 
 function OneKey({ session, id }: { readonly session: Session; readonly id: string }): JSX.Element {
-  const resource = useResource<OwnKeyDetails>(session, {
+  const resource = useResource<CustomerKeyDetails>(session, {
     subject: id,
     everyMs: REFRESH_MS,
     ask: () => session.api.get(`${PATH}/${encodeURIComponent(id)}`),
@@ -92,8 +92,8 @@ function OneKey({ session, id }: { readonly session: Session; readonly id: strin
 
 interface KeyCardProps {
   readonly session: Session;
-  readonly of: OwnKeyDetails;
-  readonly resource: Resource<OwnKeyDetails>;
+  readonly of: CustomerKeyDetails;
+  readonly resource: Resource<CustomerKeyDetails>;
 }
 
 function KeyCard({ session, of: key, resource }: KeyCardProps): JSX.Element {

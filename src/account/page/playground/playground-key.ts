@@ -1,9 +1,5 @@
+import type { PlaygroundKey as SessionKey } from '../../../client/admin-api.generated.ts';
 import type { Api } from '../../../page/api.ts';
-
-interface SessionKey {
-  readonly key: string;
-  readonly expires_at: string;
-}
 
 type Authorization = Readonly<Record<string, string>>;
 

@@ -5,7 +5,7 @@ import { chargeOf, StatusBadge } from '../../../page/requests/status.tsx';
 import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
-import type { OwnKey, OwnRequest } from '../../../client/admin-api.generated.ts';
+import type { CustomerKey, OwnRequest } from '../../../client/admin-api.generated.ts';
 import { Choices } from '../choices.tsx';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
@@ -52,7 +52,7 @@ function RequestList({ session, route: { query } }: ViewProps): JSX.Element {
     async ask() {
       const [found, keys] = await Promise.all([
         api.list<OwnRequest>('requests', { ...queryOf(filters), limit: PAGE_ROWS }),
-        api.list<OwnKey>('keys'),
+        api.list<CustomerKey>('keys'),
       ]);
       const keyNames = new Map(keys.data.map(({ id, name }) => [id, name || id]));
       return { rows: found.data, next: found.next_cursor, keyNames };

@@ -7,7 +7,7 @@ import { grouped, moment, money, nanos } from '../../../page/format.ts';
 import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
-import type { OwnKey, OwnStatement } from '../../../client/admin-api.generated.ts';
+import type { CustomerKey, OwnStatement } from '../../../client/admin-api.generated.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { monthAfter, nameOfMonth, thisMonth } from './months.ts';
@@ -30,7 +30,7 @@ export function StatementsView({ session, route: { id } }: ViewProps): JSX.Eleme
     async ask() {
       const [statement, keys] = await Promise.all([
         api.get<OwnStatement>(`statements/${month}`),
-        api.list<OwnKey>('keys'),
+        api.list<CustomerKey>('keys'),
       ]);
       return { statement, keyNames: new Map(keys.data.map((key) => [key.id, key.name || key.id])) };
     },
@@ -161,7 +161,7 @@ function Charges({ statement: { charges }, keyNames }: StatementData): JSX.Eleme
         <h2 id="charges-title">Charges</h2>
       </div>
       <Table id="charge-rows" head={head}>
-        {charges.map(({ model, key, requests, charged, refunded }) => (
+        {charges.toSorted(byCharge).map(({ model, key, requests, charged, refunded }) => (
           <tr key={`${model} ${key}`}>
             <th scope="row">{model}</th>
             <td>{keyNames.get(key) ?? key}</td>
@@ -174,6 +174,10 @@ function Charges({ statement: { charges }, keyNames }: StatementData): JSX.Eleme
       </Table>
     </section>
   );
+}
+
+function byCharge(one: { readonly charged: string }, other: { readonly charged: string }): number {
+  return Number(other.charged) - Number(one.charged);
 }
 
 function Users({
@@ -195,7 +199,7 @@ function Users({
         <h2 id="users-title">By end user</h2>
       </div>
       <Table id="user-rows" head={head}>
-        {users.map(({ user, requests, charged }) => (
+        {users.toSorted(byCharge).map(({ user, requests, charged }) => (
           <tr key={user}>
             <th scope="row">{user || 'No end user named'}</th>
             <NumberCell>{grouped(requests)}</NumberCell>

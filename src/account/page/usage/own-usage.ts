@@ -3,7 +3,7 @@ import { lastDays } from '../../../page/format.ts';
 import type { RangeUsage, UsageRow } from '../../../page/usage/range-usage.ts';
 import type { Candidate } from '../../../page/usage/ranking.ts';
 import { sum } from '../../../page/usage/sums.ts';
-import type { OwnKey } from '../../../client/admin-api.generated.ts';
+import type { CustomerKey } from '../../../client/admin-api.generated.ts';
 
 /** Usage of a range of days, as the view shows it. */
 export interface OwnUsage {
@@ -34,7 +34,7 @@ export async function readUsage(api: Api, query: OwnUsageQuery): Promise<OwnUsag
     api.list<UsageRow>('usage', { from: before, to, group_by: 'day,model', ...filters }),
     api.list<UsageRow>('usage', { from, to, group_by: 'key', ...filters }),
     hasUsers ? api.list<UsageRow>('usage', { from, to, group_by: 'user', ...filters }) : undefined,
-    api.list<OwnKey>('keys'),
+    api.list<CustomerKey>('keys'),
   ]);
   const keyNames = new Map(names.data.map(({ id, name }) => [id, name || id]));
   return {
