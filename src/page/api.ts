@@ -23,8 +23,8 @@ export interface List<Row> {
 export interface ApiOptions {
   /** URL that the API is below, with or without a slash at its end. */
   readonly mount: string;
-  /** Name of the token in the storage of this tab. */
-  readonly tokenName: string;
+  /** Name of the token in the storage of this tab; undefined if no token is typed in. */
+  readonly tokenName: string | undefined;
   /** The API takes no request without a token, a session of the browser included. */
   readonly isSignedOut: boolean;
   /** Asked before each request, in place of a token that is typed in. */
@@ -48,6 +48,7 @@ export class Api {
   constructor(options: ApiOptions) {
     this.#options = options;
     this.#mount = options.mount.endsWith('/') ? options.mount : `${options.mount}/`;
+    if (options.tokenName === undefined) return;
     try {
       this.#token = sessionStorage.getItem(options.tokenName) ?? undefined;
     } catch {}
@@ -64,10 +65,12 @@ export class Api {
 
   /** Stored for this tab only, until it is closed; undefined removes it. */
   setToken(token: string | undefined): void {
+    const { tokenName } = this.#options;
+    if (tokenName === undefined) return;
     this.#token = token;
     try {
-      if (token === undefined) sessionStorage.removeItem(this.#options.tokenName);
-      else sessionStorage.setItem(this.#options.tokenName, token);
+      if (token === undefined) sessionStorage.removeItem(tokenName);
+      else sessionStorage.setItem(tokenName, token);
     } catch {}
   }
 

@@ -1,5 +1,6 @@
 import { Api } from '../../page/api.ts';
 import { mountSite } from './mount-site.tsx';
+import { TOKEN_NAME } from './site.ts';
 
 /** How the account page is mounted in a page of the host. */
 export interface AccountPageOptions {
@@ -44,7 +45,7 @@ export function mountAccountPage(element: HTMLElement, options: AccountPageOptio
   }
   const api = new Api({
     mount: new URL(url, location.href).href,
-    tokenName: 'chat-completions-router-account-key',
+    tokenName: signIn === 'session' ? undefined : TOKEN_NAME,
     isSignedOut: getToken !== undefined || signIn === 'key',
     getToken,
   });

@@ -8,6 +8,8 @@ import { PlaygroundKey } from './playground-key.ts';
 export interface Answer {
   readonly state: 'waiting' | 'streaming' | 'done' | 'stopped' | 'failed';
   readonly text: string;
+  /** The model has said that it was all. */
+  readonly isComplete?: boolean;
   readonly failure?: Failure;
   /** The x-request-id of the response. */
   readonly requestId?: string;
@@ -125,7 +127,9 @@ export class Conversation {
       }
       if (!this.#readEvent(id, data)) return;
     }
-    this.#update(id, { state: 'failed', failure: failureOf(200, '') });
+    // Some providers end a stream without `[DONE]`.
+    if (this.#turns.find((turn) => turn.id === id)?.answer.isComplete) this.#update(id, { state: 'done' });
+    else this.#update(id, { state: 'failed', failure: failureOf(200, '') });
   }
 
   /** @returns whether the answer goes on */
@@ -139,7 +143,9 @@ export class Conversation {
     if (usage) {
       this.#update(id, { tokens: { prompt: usage.prompt_tokens, completion: usage.completion_tokens } });
     }
-    const text = choices?.[0]?.delta?.content;
+    const [choice] = choices ?? [];
+    if (choice?.finish_reason) this.#update(id, { isComplete: true });
+    const text = choice?.delta?.content;
     if (typeof text === 'string' && text !== '') this.#append(id, text);
     return true;
   }
@@ -207,7 +213,10 @@ export class Conversation {
 interface StreamEvent {
   readonly error?: unknown;
   readonly usage?: { readonly prompt_tokens: number; readonly completion_tokens: number } | null;
-  readonly choices?: readonly { readonly delta?: { readonly content?: unknown } }[];
+  readonly choices?: readonly {
+    readonly delta?: { readonly content?: unknown };
+    readonly finish_reason?: string | null;
+  }[];
 }
 
 function failureIn(thrown: unknown): Failure {

@@ -5,8 +5,10 @@ import { chargeOf, StatusBadge } from '../../../page/requests/status.tsx';
 import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
-import type { CustomerKey, OwnRequest } from '../../../client/admin-api.generated.ts';
+import type { OwnRequest } from '../../../client/admin-api.generated.ts';
 import { Choices } from '../choices.tsx';
+import { FilterChip } from '../filter-chip.tsx';
+import { readKeyNames } from '../key-names.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { OneRequest } from './one-request.tsx';
@@ -50,11 +52,10 @@ function RequestList({ session, route: { query } }: ViewProps): JSX.Element {
     subject: query.toString(),
     everyMs: REFRESH_MS,
     async ask() {
-      const [found, keys] = await Promise.all([
+      const [found, keyNames] = await Promise.all([
         api.list<OwnRequest>('requests', { ...queryOf(filters), limit: PAGE_ROWS }),
-        api.list<CustomerKey>('keys'),
+        readKeyNames(api),
       ]);
-      const keyNames = new Map(keys.data.map(({ id, name }) => [id, name || id]));
       return { rows: found.data, next: found.next_cursor, keyNames };
     },
   });
@@ -117,14 +118,12 @@ function ChosenFilters({ filters, keyNames }: ChosenFiltersProps): JSX.Element |
   return (
     <div class="controls">
       {chosen.map(({ name, value }) => (
-        <a
+        <FilterChip
           key={name}
-          class="filter"
-          aria-label={`Remove the filter ${name}`}
+          name={name}
+          value={keyNames.get(value) ?? value}
           href={filtered(filters, name, '')}
-        >
-          {`${name}: ${keyNames.get(value) ?? value}`} <span aria-hidden="true">×</span>
-        </a>
+        />
       ))}
     </div>
   );

@@ -1,13 +1,13 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { asApiError } from '../../../page/api.ts';
-import { downloadCsv } from '../../../page/download.ts';
 import { grouped, moment, money, nanos } from '../../../page/format.ts';
 import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
-import type { CustomerKey, OwnStatement } from '../../../client/admin-api.generated.ts';
+import type { OwnStatement } from '../../../client/admin-api.generated.ts';
+import { CsvButton } from '../csv-button.tsx';
+import { readKeyNames } from '../key-names.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { monthAfter, nameOfMonth, thisMonth } from './months.ts';
@@ -28,22 +28,13 @@ export function StatementsView({ session, route: { id } }: ViewProps): JSX.Eleme
     subject: month,
     everyMs: REFRESH_MS,
     async ask() {
-      const [statement, keys] = await Promise.all([
+      const [statement, keyNames] = await Promise.all([
         api.get<OwnStatement>(`statements/${month}`),
-        api.list<CustomerKey>('keys'),
+        readKeyNames(api),
       ]);
-      return { statement, keyNames: new Map(keys.data.map((key) => [key.id, key.name || key.id])) };
+      return { statement, keyNames };
     },
   });
-
-  async function download(): Promise<void> {
-    try {
-      downloadCsv(await api.text(`statements/${month}`, { format: 'csv' }), `statement-${month}.csv`);
-      setFailure(undefined);
-    } catch (thrown) {
-      setFailure(asApiError(thrown).message);
-    }
-  }
 
   return (
     <ViewBody
@@ -53,15 +44,13 @@ export function StatementsView({ session, route: { id } }: ViewProps): JSX.Eleme
       controls={
         <>
           <MonthLinks month={month} />
-          <button
-            type="button"
+          <CsvButton
             id="statement-csv"
-            class="outline"
-            disabled={!data}
-            onClick={() => void download()}
-          >
-            Download CSV
-          </button>
+            name={`statement-${month}.csv`}
+            isDisabled={!data}
+            read={() => api.text(`statements/${month}`, { format: 'csv' })}
+            setFailure={setFailure}
+          />
         </>
       }
     >

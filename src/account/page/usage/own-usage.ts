@@ -3,7 +3,7 @@ import { lastDays } from '../../../page/format.ts';
 import type { RangeUsage, UsageRow } from '../../../page/usage/range-usage.ts';
 import type { Candidate } from '../../../page/usage/ranking.ts';
 import { sum } from '../../../page/usage/sums.ts';
-import type { CustomerKey } from '../../../client/admin-api.generated.ts';
+import { readKeyNames } from '../key-names.ts';
 
 /** Usage of a range of days, as the view shows it. */
 export interface OwnUsage {
@@ -30,13 +30,12 @@ export async function readUsage(api: Api, query: OwnUsageQuery): Promise<OwnUsag
   const days = lastDays(query.days, now);
   const [before = ''] = lastDays(query.days * 2, now);
   const [from = '', to = ''] = [days[0], days.at(-1)];
-  const [models, keys, users, names] = await Promise.all([
+  const [models, keys, users, keyNames] = await Promise.all([
     api.list<UsageRow>('usage', { from: before, to, group_by: 'day,model', ...filters }),
     api.list<UsageRow>('usage', { from, to, group_by: 'key', ...filters }),
     hasUsers ? api.list<UsageRow>('usage', { from, to, group_by: 'user', ...filters }) : undefined,
-    api.list<CustomerKey>('keys'),
+    readKeyNames(api),
   ]);
-  const keyNames = new Map(names.data.map(({ id, name }) => [id, name || id]));
   return {
     range: {
       days,
@@ -50,6 +49,15 @@ export async function readUsage(api: Api, query: OwnUsageQuery): Promise<OwnUsag
     from,
     to,
   };
+}
+
+/** The days of what was read, by model and key. @throws {ApiError} */
+export function usageCsv(
+  api: Api,
+  { from, to }: Pick<OwnUsage, 'from' | 'to'> = { from: '', to: '' },
+  filters: OwnUsageQuery['filters'],
+): Promise<string> {
+  return api.text('usage', { from, to, group_by: 'day,model,key', format: 'csv', ...filters });
 }
 
 export function keyCandidates({ range: { keys }, keyNames }: OwnUsage): Candidate[] {

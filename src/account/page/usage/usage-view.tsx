@@ -1,8 +1,6 @@
 import type { JSX } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 
-import { asApiError } from '../../../page/api.ts';
-import { downloadCsv } from '../../../page/download.ts';
 import { clock } from '../../../page/format.ts';
 import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
@@ -14,9 +12,11 @@ import { ChargedTile, RequestsTile, TokensTile } from '../../../page/usage/tile.
 import { ModelTones } from '../../../page/usage/tones.ts';
 import type { Unit } from '../../../page/usage/units.ts';
 import { Choices } from '../choices.tsx';
+import { CsvButton } from '../csv-button.tsx';
+import { FilterChip } from '../filter-chip.tsx';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
-import { keyCandidates, type OwnUsage, readUsage, userCandidates } from './own-usage.ts';
+import { keyCandidates, type OwnUsage, readUsage, usageCsv, userCandidates } from './own-usage.ts';
 
 const REFRESH_MS = 60_000;
 const RANGES = [7, 30, 90];
@@ -37,23 +37,6 @@ export function UsageView({ session, me, route: { query } }: ViewProps): JSX.Ele
     ask: () => readUsage(session.api, { days, filters, hasUsers }),
   });
 
-  async function download(usage: OwnUsage): Promise<void> {
-    const { from, to } = usage;
-    try {
-      const csv = await session.api.text('usage', {
-        from,
-        to,
-        group_by: 'day,model,key',
-        format: 'csv',
-        ...filters,
-      });
-      downloadCsv(csv, `usage-${from}-${to}.csv`);
-      setFailure(undefined);
-    } catch (thrown) {
-      setFailure(asApiError(thrown).message);
-    }
-  }
-
   const ranges = RANGES.map((each) => ({
     text: `${each} days`,
     href: hrefOf('usage', undefined, { ...filters, days: String(each) }),
@@ -67,15 +50,13 @@ export function UsageView({ session, me, route: { query } }: ViewProps): JSX.Ele
       controls={
         <>
           <Choices label="Range" choices={ranges} />
-          <button
-            type="button"
+          <CsvButton
             id="usage-csv"
-            class="outline"
-            disabled={!data}
-            onClick={() => data && void download(data)}
-          >
-            Download CSV
-          </button>
+            name={`usage-${data?.from}-${data?.to}.csv`}
+            isDisabled={!data}
+            read={() => usageCsv(session.api, data, filters)}
+            setFailure={setFailure}
+          />
         </>
       }
     >
@@ -101,14 +82,12 @@ function ActiveFilters({ filters, days, names }: ActiveFiltersProps): JSX.Elemen
   return (
     <p class="controls">
       {entries.map(([name, value]) => (
-        <a
+        <FilterChip
           key={name}
-          class="filter"
-          aria-label={`Remove the filter ${name}`}
+          name={name}
+          value={names.get(value) ?? value}
           href={hrefOf('usage', undefined, { ...filters, [name]: '', days: String(days) })}
-        >
-          {`${name}: ${names.get(value) ?? value}`} <span aria-hidden="true">×</span>
-        </a>
+        />
       ))}
     </p>
   );
