@@ -11,7 +11,7 @@ export function AccountPage(): ReactNode {
     const mounted = mountAccountPage(element.current, {
       api: '/api/account',
       title: 'Parrot',
-      signIn: 'session', // that of this site: nobody is asked for an API key
+      signIn: 'session', // of this site: no API key is asked for
     });
     return () => mounted.unmount();
   }, []);
