@@ -40,7 +40,7 @@ class Running {
   }
 }
 
-function setUp(isReadToEnd = false) {
+function setUp(isReadToEnd = false, isRefused = false) {
   const running = new RunningAttempts();
   const detachedReads = new DetachedReads();
   const breakers = new CircuitBreakers({
@@ -55,6 +55,7 @@ function setUp(isReadToEnd = false) {
       owner: 'acct key',
       startedAt: performance.now(),
       isReadToEnd: () => isReadToEnd,
+      isRefused: () => isRefused,
     },
     { running, detachedReads, recentErrors: new RecentErrors() },
     active,
