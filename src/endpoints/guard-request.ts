@@ -50,7 +50,8 @@ export function guardRequest(
   const judge = (answer: unknown): Answer<ReadRequest | undefined> => {
     const replacement = messagesIn(answer);
     if (replacement === undefined) return undefined;
-    if (guard.parallel) throw new TypeError('a guard with parallel: true can not replace messages');
+    if (guard.parallel)
+      throw new TypeError('guard must not return messages if it is parallel: they were sent');
     return withReplacement(read, replacement, limits);
   };
   const checked = callHook(
@@ -100,16 +101,16 @@ function refusalOf(refuse: unknown): RequestRefusedError {
   const { code, message, status = 400 }: Readonly<Record<string, unknown>> = Object(refuse);
   if (typeof code !== 'string' || !CODE.test(code)) {
     throw new InvalidRefusalError(
-      'the code of a refusal must be 1 to 64 lower-case letters, digits and _, a letter first',
+      'The code of a refusal must be 1 to 64 lower-case letters, digits and _, a letter first.',
     );
   }
   if (typeof message !== 'string' || message === '' || message.length > MAX_MESSAGE_LENGTH) {
     throw new InvalidRefusalError(
-      `the message of a refusal must be a text of 1 to ${MAX_MESSAGE_LENGTH} characters`,
+      `The message of a refusal must be a text of 1 to ${MAX_MESSAGE_LENGTH} characters.`,
     );
   }
   if (typeof status !== 'number' || !Number.isInteger(status) || status < 400 || status > 499) {
-    throw new InvalidRefusalError('the status of a refusal must be an integer from 400 to 499');
+    throw new InvalidRefusalError('The status of a refusal must be an integer from 400 to 499.');
   }
   return new RequestRefusedError(code, message, status);
 }

@@ -117,7 +117,7 @@ async function answerInTime(
     controller.abort(new ClientDisconnectedError());
   };
   const onTimeout = (): never => {
-    const error = new HookTimeoutError(`${hook} returned nothing within ${timeoutMs} ms`);
+    const error = new HookTimeoutError(`The ${hook} hook returned nothing within ${timeoutMs} ms.`);
     controller.abort(error);
     throw error;
   };

@@ -18,7 +18,7 @@ const DEFAULT_MAX_BYTES = 8_388_608;
 export function resolveRoute(given: Route | RouteOptions | undefined): RouteSettings | undefined {
   if (given === undefined) return undefined;
   const options = typeof given === 'function' ? { run: given } : given;
-  assertObject(options, 'route', ROUTE_MEMBERS);
+  assertOptions(options, 'route', ROUTE_MEMBERS);
   return { run: options.run, ...resolveCall(options, 'route') };
 }
 
@@ -26,7 +26,7 @@ export function resolveRoute(given: Route | RouteOptions | undefined): RouteSett
 export function resolveGuard(given: Guard | GuardOptions | undefined): GuardSettings | undefined {
   if (given === undefined) return undefined;
   const options = typeof given === 'function' ? { run: given } : given;
-  assertObject(options, 'guard', GUARD_MEMBERS);
+  assertOptions(options, 'guard', GUARD_MEMBERS);
   const { run, parallel = false, maxBytes = DEFAULT_MAX_BYTES } = options;
   if (typeof parallel !== 'boolean') throw optionError('guard.parallel', 'a boolean', parallel);
   return {
@@ -35,6 +35,13 @@ export function resolveGuard(given: Guard | GuardOptions | undefined): GuardSett
     parallel,
     maxBytes: positiveInteger(maxBytes, 'guard.maxBytes'),
   };
+}
+
+function assertOptions(options: unknown, option: string, members: Readonly<Record<string, true>>): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw optionError(option, 'a function or an object', options);
+  }
+  assertObject(options, option, members);
 }
 
 const POLICIES = ['refuse', 'pass'];

@@ -106,7 +106,7 @@ describe('a guard beside its request', () => {
     expect(await answer.json()).toMatchObject({ error: { code: 'guard_unavailable' } });
     await vi.waitFor(() => {
       expect(gateway.errors[0]?.cause).toMatchObject({
-        message: 'a guard with parallel: true can not replace messages',
+        message: 'guard must not return messages if it is parallel: they were sent',
       });
     });
   });

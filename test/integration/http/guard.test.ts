@@ -164,7 +164,7 @@ describe('a guard that fails', () => {
       /^no moderation with \*\*\*$/,
     ],
     ['rejects', async () => Promise.reject(new Error('down')), /^down$/],
-    ['hangs', hang, /^guard returned nothing within 20 ms$/],
+    ['hangs', hang, /^The guard hook returned nothing within 20 ms\.$/],
     ['returns a boolean', () => true, /got a boolean$/],
     ['returns another object', () => ({ pass: true }), /got an object with pass$/],
     ['returns a list', () => [QUESTION.messages], /got a list$/],

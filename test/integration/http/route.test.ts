@@ -143,7 +143,7 @@ describe('a route that fails', () => {
       },
       /^no plans$/,
     ],
-    ['hangs', async () => new Promise(() => {}), /^route returned nothing within 20 ms$/],
+    ['hangs', async () => new Promise(() => {}), /^The route hook returned nothing within 20 ms\.$/],
     ['names nothing', () => '', /characters, or undefined, got ""$/],
     ['returns an object', () => ({ model: 'acme/small' }), /characters, or undefined, got \{"model":"acme/],
     [

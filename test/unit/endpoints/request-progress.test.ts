@@ -131,6 +131,14 @@ describe('the progress of a request', () => {
     expect(attempt.aborted).toBe(error);
   });
 
+  it('ends as refused if the guard refused it, whatever came of its call', () => {
+    const { progress } = setUp(false, true);
+    progress.asking(FIRST);
+    progress.dispatched();
+    progress.failed(new ClientDisconnectedError());
+    expect(progress.close()).toEqual({ ending: 'refused', target: FIRST, dispatched: true });
+  });
+
   it('aborts the latest attempt alone, and none once it is over', () => {
     const { progress, running } = setUp();
     const [first, second] = [new Running(), new Running()];
