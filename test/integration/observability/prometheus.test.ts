@@ -226,6 +226,7 @@ async function provokeAll(hooks: Hooks): Promise<void> {
   const two = await startTwoTargets({
     hooks: [hooks],
     health: { failures: 1 },
+    guard: () => undefined,
     models: {
       'acme/fast': {
         targets: ['primary/main-model', { provider: 'fallback', model: 'other-model', cost: PRICING }],
