@@ -257,6 +257,32 @@ describe.each(['abort', 'drain'] as const)(
   },
 );
 
+describe('a refusal behind the fetch handler', () => {
+  it.each(['abort', 'drain'] as const)('is the whole response, of a provider to %s', async (onDisconnect) => {
+    refused = Promise.withResolvers<void>();
+    await start({ provider: { onDisconnect } });
+    const [, [, script]] = CUTS as [never, (typeof CUTS)[number]];
+    gateway.provider.script = script;
+    const settled = gateway.nextSettled();
+    const request = new Request('http://localhost/v1/chat/completions', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ ...QUESTION, stream: true }),
+    });
+    const asking = gateway.router.fetch(request);
+    await answered();
+    verdict.resolve(REFUSAL);
+    const answer = await asking;
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ error: { code: 'flagged' } });
+    refused.resolve();
+    const charged = onDisconnect === 'abort' ? '0.000013' : '0.000045';
+    expect(await settled).toMatchObject({ ending: 'refused', charged });
+    await gateway.router.settled(request);
+    expect(responses[0]).toMatchObject({ status: 400, errorCode: 'flagged' });
+  });
+});
+
 describe('a refusal before anything was sent', () => {
   it('costs nothing', async () => {
     await start({ guard: { parallel: true, run: () => REFUSAL } });

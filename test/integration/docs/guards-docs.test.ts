@@ -54,7 +54,7 @@ describe('docs/guards.md', () => {
     const { key } = await router.keys.create({ account });
     await router.credits.grant(account, '1.00', { id: `grant-${account}` });
     const mounted = await listen(http.createServer(router), '/v1');
-    onTestFinished(mounted.close);
+    onTestFinished(async () => mounted.close());
     return new OpenAI({ baseURL: mounted.baseURL, apiKey: key, maxRetries: 0 });
   }
 
