@@ -161,10 +161,10 @@ async function admit(
   active.trace?.modelResolved(planned.plan.model, request.stream);
   const idempotencyKey =
     givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, concatChunks(read.body));
-  const { plan, ...checked } = hooks ? await hooks.checked(planned) : planned;
+  const checked = hooks ? await hooks.checked(planned) : planned;
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
-  return admitRequest(plan, { ...checked, exchange, idempotencyKey, said, startedAt }, services);
+  return admitRequest(checked, { exchange, idempotencyKey, said, startedAt }, services);
 }
 
 /** The catalog for one request. Just after start, waits for the models that providers list. */

@@ -7,11 +7,10 @@ import type { Dimensions } from '../ledger/contract/ledger-store.ts';
 import type { RequestTrace } from '../observability/request-trace.ts';
 import type { HookCaller } from '../options/request-hooks.ts';
 import type { RunningAttempts } from '../upstream/attempt.ts';
-import { type AdmissionRequest, type AdmitServices, type AdmittedRequest, planFor } from './admit-request.ts';
+import { type AdmitServices, type AdmittedRequest, planFor, type PlannedRequest } from './admit-request.ts';
 import { guardRequest } from './guard-request.ts';
 import { hookCaller, type HookContext } from './hook-call.ts';
 import { ParallelGuard } from './parallel-guard.ts';
-import type { RequestPlan } from './plan-request.ts';
 import { routeRequest } from './route-request.ts';
 
 export interface RequestHookServices extends AdmitServices {
@@ -28,11 +27,6 @@ interface HookedRequest {
   readonly said: Dimensions | undefined;
   /** Counts the bytes of its body. */
   readonly buffer: BodyBuffer;
-}
-
-/** A request that could be admitted. */
-export interface PlannedRequest extends Pick<AdmissionRequest, 'read' | 'modelRequest'> {
-  readonly plan: RequestPlan;
 }
 
 /** The app's `route` and `guard` for a request before its hold; undefined if there is none. */

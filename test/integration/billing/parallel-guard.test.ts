@@ -164,6 +164,21 @@ describe('a guard beside its request', () => {
   });
 });
 
+describe('a router that is closed while a guard holds an answer back', () => {
+  it('passes none of it on', async () => {
+    await start({ closeTimeoutMs: 20 });
+    gateway.provider.script = stream(chunk('Hello'), hang);
+    const settled = gateway.nextSettled();
+    const asking = gateway.post({ ...QUESTION, stream: true });
+    await answered();
+    await gateway.router.close();
+    const answer = await asking;
+    expect([answer.status, await answer.json()]).toMatchObject([503, { error: { code: 'router_closing' } }]);
+    expect(await settled).toMatchObject({ ending: 'closed', voided: true });
+    expect(signal?.aborted).toBe(true);
+  });
+});
+
 /** Where the provider is when the guard refuses. QUESTION is estimated at 13 tokens, of 1,000 nano-dollars each. */
 const CUTS: readonly (readonly [
   where: string,
