@@ -73,6 +73,7 @@ export class ClientConnection {
 
   /** The client has its response: from now on it counts as disconnected, and nothing more is sent to it. */
   dismiss(): void {
+    if (this.#isDisconnected) return;
     this.#isDismissed = true;
     this.#disconnected();
   }
