@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import type { Attempt, LoggedRequest } from '../../../client/admin-api.generated.ts';
+import type { Attempt, LoggedRequest, Refund } from '../../../client/admin-api.generated.ts';
 import { FormDialog } from '../../../page/dialog.tsx';
 import { type Fact, Facts } from '../../../page/facts.tsx';
 import { duration, moment, money, nanos } from '../../../page/format.ts';
@@ -46,7 +46,8 @@ function Story({
   readonly request: LoggedRequest;
 }): JSX.Element {
   const { id, account, key, attempts } = request;
-  const [refund, setRefund] = useState<'closed' | 'open' | 'done'>('closed');
+  const [refund, setRefund] = useState<'closed' | 'open' | 'Refunded' | 'Already refunded'>('closed');
+  const isRefunded = refund !== 'closed' && refund !== 'open';
   return (
     <>
       <section class="card" aria-labelledby="story-title">
@@ -55,13 +56,8 @@ function Story({
             {id} <StatusBadge status={request.status} />
           </h2>
           {request.state === 'settled' && session.may('credits') && (
-            <button
-              type="button"
-              class="plain"
-              disabled={refund === 'done'}
-              onClick={() => setRefund('open')}
-            >
-              {refund === 'done' ? 'Refunded' : 'Refund'}
+            <button type="button" class="plain" disabled={isRefunded} onClick={() => setRefund('open')}>
+              {isRefunded ? refund : 'Refund'}
             </button>
           )}
         </div>
@@ -89,13 +85,13 @@ function Story({
           close={() => setRefund((state) => (state === 'open' ? 'closed' : state))}
           send={async ({ amount = '', reason }, idempotencyKey) => {
             const path = `accounts/${encodeURIComponent(account)}/requests/${id}/refund`;
-            await session.api.change(
+            const { duplicate } = await session.api.change<Refund>(
               'POST',
               path,
               { reason, ...(amount !== '' && { amount }) },
               idempotencyKey,
             );
-            setRefund('done');
+            setRefund(duplicate ? 'Already refunded' : 'Refunded');
           }}
         />
       )}
