@@ -171,7 +171,9 @@ describe('a token in a URL', () => {
   it('lets nobody in, under any name', async () => {
     for (const name of ['token', 'access_token', 'api_key', 'key', 'authorization', 'Authorization']) {
       for (const value of ['operator-token', 'Bearer operator-token']) {
-        const { status } = await admin.door.fetch(`/accounts?${new URLSearchParams({ [name]: value })}`);
+        const { status } = await admin.door.fetch(
+          `/accounts?${new URLSearchParams({ [name]: value }).toString()}`,
+        );
         expect([name, status]).toEqual([name, 401]);
       }
     }

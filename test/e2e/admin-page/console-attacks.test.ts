@@ -136,14 +136,14 @@ describe.skipIf(!CHROMIUM)('what an attacker can do to the console, in a browser
         response.setHeader('content-type', 'text/html');
         response.end(document.replaceAll('ADMIN', shown.door.baseURL));
       });
-      const { baseURL, close } = await listen(evil, '/');
-      onTestFinished(close);
+      const elsewhere = await listen(evil, '/');
+      onTestFinished(() => elsewhere.close());
       target = `${shown.door.baseURL}/accounts/mallory/grants`;
       // Another port is another origin of the same site: the browser sends the cookie along.
       const [name = '', value = ''] = COOKIE.split('=');
       await shown.context.addCookies([{ name, value, url: shown.door.baseURL, sameSite: 'Strict' }]);
       page = shown.page;
-      await page.goto(baseURL);
+      await page.goto(elsewhere.baseURL);
     };
 
     const GRANT = '{"id":"g1","amount":"100.00"}';

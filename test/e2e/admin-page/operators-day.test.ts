@@ -66,7 +66,7 @@ describe.skipIf(!CHROMIUM)("an operator's day", () => {
       world.places.map(({ served }) =>
         served.log
           .filter(({ event }) => event === 'audit')
-          .map(({ operator, action, account, outcome }) => `${operator} ${action} ${account} ${outcome}`),
+          .map(({ operator, action, account, outcome }) => [operator, action, account, outcome].join(' ')),
       );
     await expect.poll(changes).toEqual([
       [

@@ -11,15 +11,15 @@ export interface ConsolePage {
   /** What no test wants: errors in the browser's log, and requests to somewhere else. */
   readonly problems: string[];
   /** By the fragment of the address. */
-  open(hash: string): Promise<void>;
-  rows(id: string): Locator;
+  readonly open: (hash: string) => Promise<void>;
+  readonly rows: (id: string) => Locator;
 }
 
 /** The console over a gateway, in a browser whose operator has signed in. */
 export interface Console extends ConsolePage {
   readonly gateway: Gateway;
   readonly door: AdminDoor;
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 export interface ConsoleOptions extends Partial<Pick<AdminRouterOptions, 'authorize'>> {
