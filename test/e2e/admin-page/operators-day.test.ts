@@ -25,7 +25,7 @@ interface Place {
   readonly served: Served;
   readonly shown: ConsolePage;
   readonly admin: ReturnType<typeof createAdminClient>;
-  client(key: string): OpenAI;
+  readonly client: (key: string) => OpenAI;
 }
 
 interface World {
