@@ -25,6 +25,7 @@ export type {
 } from './keys/key-policy.ts';
 export type { BudgetCounters, LimitCounters } from './keys/limit-counters.ts';
 export type { CreatedSession, CreateSession, RevokedSession, Sessions } from './keys/sessions.ts';
+export type { AuthenticatedKey } from './keys/caller.ts';
 export { isApiKey } from './keys/key-secret.ts';
 export type { CreditHold, HoldCharge, Holds, HoldUsage, OpenHoldOptions } from './billing/holds.ts';
 export { HoldConflictError } from './billing/fixed-hold.ts';
@@ -34,6 +35,7 @@ export type { WebHandler } from './adapters/web.ts';
 export type { ModelRecord } from './catalog/model-record.ts';
 export { modelsDev } from './catalog/models-dev.ts';
 export * from './errors/credit-errors.ts';
+export * from './errors/hook-errors.ts';
 export * from './errors/key-errors.ts';
 export * from './errors/model-errors.ts';
 export * from './errors/request-errors.ts';
@@ -44,6 +46,7 @@ export type {
   AttemptStarted,
   EndpointName,
   HealthChange,
+  HookEnded,
   Hooks,
   RecordedContent,
   RequestStarted,
@@ -71,6 +74,7 @@ export {
 export {
   type AdjustOptions,
   type Credits,
+  type CreditLot,
   type CreditsBalance,
   type CreditLimitChange,
   type CreditsChange,
@@ -185,6 +189,20 @@ export type {
   TopUpOptions,
 } from './options/threshold-options.ts';
 export type { SessionOptions } from './options/session-options.ts';
+export type {
+  Guard,
+  GuardMessage,
+  GuardOptions,
+  GuardRefusal,
+  GuardReplacement,
+  GuardRequest,
+  GuardResult,
+  HookCaller,
+  HookFailurePolicy,
+  Route,
+  RouteFacts,
+  RouteOptions,
+} from './options/request-hooks.ts';
 export type { ServerConfig, ServerOptions } from './options/server-options.ts';
 export {
   type ChatCompletionsRouter,

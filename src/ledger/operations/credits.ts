@@ -1,7 +1,8 @@
 import { type Allowances, createAllowances } from './allowances.ts';
 import { CreditsConflictError } from './credits-conflict.ts';
 import { creditsEntry, type CreditsEntry, exportAccount } from './journal-entries.ts';
-import type { AdjustResult, GrantResult, JournalLine, LedgerStore } from '../contract/ledger-store.ts';
+import { allowanceOf } from '../contract/allowances.ts';
+import type { AdjustResult, GrantResult, JournalLine, LedgerStore, Lot } from '../contract/ledger-store.ts';
 import { formatUsd, parseUsd } from '../contract/money.ts';
 import { type CreditsRefund, type RefundOptions, refundRequest } from './refunds.ts';
 import { makeStatement, type Statement } from './statement.ts';
@@ -56,6 +57,8 @@ export interface Credits extends Allowances {
   statement(account: string, month: string): Promise<Statement | undefined>;
   /** The balance of an account; 0.00 throughout for an unknown one. */
   balance(account: string): Promise<CreditsBalance>;
+  /** What is left of an account's grants and when it ends, in the order in which it is spent; empty for an unknown one. */
+  lots(account: string): Promise<readonly CreditLot[]>;
   /** The changes of an account's balance, in the order that is asked for. */
   journal(account: string, options?: JournalOptions): Promise<readonly CreditsEntry[]>;
   /**
@@ -136,6 +139,19 @@ export interface CreditsBalance {
   readonly held: string;
   readonly totalUsed: string;
   readonly totalGranted: string;
+}
+
+/** What is left of a grant. Amounts are decimal strings in USD. */
+export interface CreditLot {
+  /** That of the grant, such as a payment's. */
+  readonly id: string;
+  readonly amount: string;
+  readonly remaining: string;
+  readonly priority: number;
+  /** When the rest expires; undefined if it doesn't. */
+  readonly expiresAt?: Date;
+  /** The allowance that granted it. */
+  readonly allowance?: string;
 }
 
 export interface JournalOptions {
@@ -222,21 +238,12 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
       };
     },
 
-    async journal(account, options = {}) {
-      const { after, limit = 100, order = 'oldest' } = optionsObject(options);
-      if (after !== undefined) checkPosition('after', after);
-      if (order !== 'oldest' && order !== 'newest') {
-        throw new TypeError(`order must be 'oldest' or 'newest', got ${JSON.stringify(order)}`);
-      }
-      if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_ENTRIES) {
-        throw new TypeError(`limit must be an integer from 1 to ${MAX_ENTRIES}, got ${limit}`);
-      }
-      const lines =
-        order === 'newest'
-          ? await newestLines(store, account, after, limit)
-          : await store.journal(account, BigInt(after ?? 0), limit);
-      return lines.map(creditsEntry);
+    async lots(account) {
+      const { lots = [] } = (await store.balance(account)) ?? {};
+      return lots.map(creditLot);
     },
+
+    journal: (account, options) => readJournal(store, account, options),
 
     async *exportJournal(options = {}) {
       const { account, after = 0 } = optionsObject(options);
@@ -259,6 +266,18 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
   };
 }
 
+function creditLot({ id, amount, remaining, priority, expiresAt }: Lot): CreditLot {
+  const allowance = allowanceOf(id);
+  return {
+    id,
+    amount: formatUsd(amount),
+    remaining: formatUsd(remaining),
+    priority,
+    ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt) }),
+    ...(allowance !== undefined && { allowance }),
+  };
+}
+
 async function setCreditLimit(
   store: LedgerStore,
   account: string,
@@ -275,6 +294,26 @@ async function setCreditLimit(
     available: formatUsd(available),
     ...(durable !== undefined && { durable }),
   };
+}
+
+async function readJournal(
+  store: LedgerStore,
+  account: string,
+  options: JournalOptions = {},
+): Promise<readonly CreditsEntry[]> {
+  const { after, limit = 100, order = 'oldest' } = optionsObject(options);
+  if (after !== undefined) checkPosition('after', after);
+  if (order !== 'oldest' && order !== 'newest') {
+    throw new TypeError(`order must be 'oldest' or 'newest', got ${JSON.stringify(order)}`);
+  }
+  if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_ENTRIES) {
+    throw new TypeError(`limit must be an integer from 1 to ${MAX_ENTRIES}, got ${limit}`);
+  }
+  const lines =
+    order === 'newest'
+      ? await newestLines(store, account, after, limit)
+      : await store.journal(account, BigInt(after ?? 0), limit);
+  return lines.map(creditsEntry);
 }
 
 /** The newest lines before a position, or of all, the newest first: positions have no gaps. */

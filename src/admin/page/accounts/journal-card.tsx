@@ -2,11 +2,11 @@ import type { JSX } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import type { Journal, JournalEntry } from '../../../client/admin-api.generated.ts';
-import { moment, money, nanos } from '../format.ts';
-import { useResource } from '../resource.ts';
-import { hrefOf } from '../route.ts';
+import { moment, money, nanos } from '../../../page/format.ts';
+import { useResource } from '../../../page/resource.ts';
+import { hrefOf } from '../../../page/route.ts';
 import type { Session } from '../session.ts';
-import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
+import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 
 const REFRESH_MS = 10_000;
 const PAGE_ROWS = '25';

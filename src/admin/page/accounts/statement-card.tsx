@@ -2,15 +2,18 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import type { Statement } from '../../../client/admin-api.generated.ts';
-import { type Fact, Facts } from '../facts.tsx';
-import { grouped, money, nanos } from '../format.ts';
-import { useResource } from '../resource.ts';
-import { hrefOf } from '../route.ts';
+import { CsvButton } from '../../../page/csv-button.tsx';
+import { type Fact, Facts } from '../../../page/facts.tsx';
+import { grouped, money, nanos } from '../../../page/format.ts';
+import { monthAfter, nameOfMonth, thisMonth } from '../../../page/months.ts';
+import { useResource } from '../../../page/resource.ts';
+import { hrefOf } from '../../../page/route.ts';
 import type { Session } from '../session.ts';
-import { Column, NumberCell, Table } from '../table.tsx';
+import { Column, NumberCell, Table } from '../../../page/table.tsx';
 
 /** A statement reads the journal of its month: it isn't asked for every few seconds. */
 const REFRESH_MS = 600_000;
+/** That one can choose: this one and a year. */
 const MONTHS = 13;
 
 export interface StatementCardProps {
@@ -20,8 +23,8 @@ export interface StatementCardProps {
 
 /** What happened in a month, in UTC; as CSV too. */
 export function StatementCard({ session, account }: StatementCardProps): JSX.Element {
-  const months = lastMonths(Date.now());
-  const [month, setMonth] = useState(months[0] ?? '');
+  const [month, setMonth] = useState(thisMonth);
+  const [failure, setFailure] = useState<string>();
   const path = `accounts/${encodeURIComponent(account)}/statements/${month}`;
   const { data, notice } = useResource<Statement>(session, {
     subject: path,
@@ -41,43 +44,26 @@ export function StatementCard({ session, account }: StatementCardProps): JSX.Ele
             value={month}
             onChange={(event) => setMonth(event.currentTarget.value)}
           >
-            {months.map((name) => (
-              <option key={name} value={name}>
-                {name}
+            {Array.from({ length: MONTHS }, (_, count) => monthAfter(thisMonth(), -count)).map((value) => (
+              <option key={value} value={value}>
+                {nameOfMonth(value)}
               </option>
             ))}
           </select>
-          <button
-            type="button"
+          <CsvButton
             id="statement-csv"
+            name={`${account}-${month}.csv`}
             class="plain"
-            disabled={!data}
-            onClick={() => void download(session, path, `${account}-${month}.csv`)}
-          >
-            Download CSV
-          </button>
+            isDisabled={!data}
+            read={() => session.api.text(path, { format: 'csv' })}
+            setFailure={setFailure}
+          />
         </div>
       </div>
+      {failure !== undefined && <p class="bad">{failure}</p>}
       {data ? <Month statement={data} /> : <p class="faint">{notice ?? 'Loading'}</p>}
     </section>
   );
-}
-
-/** This month, and those before, as `2026-11`. */
-function lastMonths(now: number): readonly string[] {
-  const [year, month] = [new Date(now).getUTCFullYear(), new Date(now).getUTCMonth()];
-  return Array.from({ length: MONTHS }, (_, n) =>
-    new Date(Date.UTC(year, month - n, 1)).toISOString().slice(0, 7),
-  );
-}
-
-async function download(session: Session, path: string, name: string): Promise<void> {
-  const csv = await session.api.text(path, { format: 'csv' });
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([csv], { type: 'text/csv' }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
 
 function Month({ statement }: { readonly statement: Statement }): JSX.Element {

@@ -1,8 +1,9 @@
 import type { JSX } from 'preact';
 
-import type { List, LiveRow } from '../api-rows.ts';
+import type { LiveRow } from '../api-rows.ts';
 import { LiveRequests } from '../usage/live-requests.tsx';
-import { useResource } from '../resource.ts';
+import type { List } from '../../../page/api.ts';
+import { useResource } from '../../../page/resource.ts';
 import type { Session } from '../session.ts';
 
 const REFRESH_MS = 3000;
