@@ -11,6 +11,7 @@ import {
   at,
   balanceAfter,
   component,
+  described,
   delta,
   durable,
   flag,
@@ -76,6 +77,9 @@ const journalEntry = component(
     ]),
     at,
     id: v.string(),
+    request_id: v.optional(
+      described('the x-request-id of the request; missing for a change that is about none', v.string()),
+    ),
     amount: usd,
     balance: usd,
     held: v.optional(usd),

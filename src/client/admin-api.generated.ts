@@ -426,6 +426,8 @@ export interface JournalEntry {
   /** a time, in UTC */
   readonly at: string;
   readonly id: string;
+  /** the x-request-id of the request; missing for a change that is about none */
+  readonly request_id?: string;
   /** USD, as a decimal string */
   readonly amount: string;
   /** USD, as a decimal string */
@@ -978,6 +980,8 @@ export interface Verification {
   readonly findings: readonly ({
     readonly account: string;
     readonly invariant: "I1" | "I2" | "I3" | "I4" | "I5" | "I6" | "I7";
+    /** of the request that it is about */
+    readonly request_id?: string;
     readonly message: string;
   })[];
   readonly next_cursor: string | null;

@@ -4,9 +4,9 @@ import { ALLOWANCE_PERIODS, ROLLOVERS } from '../../ledger/contract/allowances.t
 import { statementCsv } from '../../ledger/operations/statement.ts';
 import { table } from '../terminal/table.ts';
 import {
+  amountColumn,
   date,
   NotFoundError,
-  requireAccount,
   required,
   type StoreCommand,
   usd,
@@ -74,27 +74,23 @@ export const allowancesCommand: StoreCommand = {
   store: 'exists',
   positionals: 'ACCOUNT',
   options: {},
+  printsRows: true,
   examples: ['credits allowances acme'],
-  async run({ positionals: [account = ''], options: { json }, store, print }) {
-    await requireAccount(store, account);
-    const found = await createCredits(store).allowances(account);
-    if (json !== undefined) for (const each of found) print('', each);
-    else if (found.length === 0) print('no allowances', {});
-    else {
-      const heads = ['ID', 'AMOUNT', 'PER', 'LEFT', 'ROLLOVER', 'RESETS', 'UNTIL'];
-      const rows = found.map(({ id, amount, per, remaining, rollover, resetsAt, until }) => {
-        return [
-          id,
-          usd(amount),
-          per,
-          usd(remaining),
-          rollover,
-          resetsAt.toISOString(),
-          until?.toISOString() ?? '',
-        ];
-      });
-      for (const line of table(heads, rows)) print(line, {});
-    }
+  async run({ positionals: [account = ''], store, list }) {
+    const rows = await createCredits(store).allowances(account);
+    await list({
+      columns: [
+        'id',
+        amountColumn('amount'),
+        'per',
+        amountColumn('remaining'),
+        'rollover',
+        'resetsAt',
+        'until',
+      ],
+      rows,
+      none: 'no allowances',
+    });
     return true;
   },
 };
@@ -166,7 +162,8 @@ export const statementCommand: StoreCommand = {
   summary: 'Show the statement of a month',
   store: 'exists',
   positionals: 'ACCOUNT MONTH',
-  options: { csv: { help: 'print CSV, for spreadsheets' } },
+  options: {},
+  printsRows: true,
   examples: ['credits statement acme 2026-11', 'credits statement acme 2026-11 --csv > acme.csv'],
   async run({ positionals: [account = '', month = ''], options: { csv }, store, print }) {
     const found = await createCredits(store).statement(account, month);
