@@ -23,7 +23,7 @@ import { adjustCommand, balanceCommand, compactCommand, grantCommand } from './c
 import { findStore } from './commands/find-store.ts';
 import { freezeCommand, unfreezeCommand } from './commands/freeze.ts';
 import { familyHelp, help, NAME, overview, synopsis } from './commands/help.ts';
-import { gatewayAt } from './commands/gateway.ts';
+import { withGateway } from './commands/gateway.ts';
 import { healthCommand, statusCommand, whoamiCommand } from './commands/gateway-state.ts';
 import { initCommand } from './commands/init.ts';
 import {
@@ -215,7 +215,7 @@ async function runWith(command: Command, invocation: Invocation): Promise<boolea
 }
 
 async function runOnGateway(command: GatewayCommand, invocation: Invocation): Promise<boolean> {
-  return command.run({ ...invocation, gateway: gatewayAt(invocation.options['url']) });
+  return withGateway(invocation.options['url'], (gateway) => command.run({ ...invocation, gateway }));
 }
 
 /** `verify` reads all records of an account at once, which may be hundreds of thousands. */

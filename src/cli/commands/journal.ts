@@ -32,10 +32,7 @@ async function* entriesOf(
 type Entry = Exclude<ExportedEntry, { readonly type: 'compacted' }>;
 
 /** Of an entry; nothing of the sums of those that were compacted. */
-function ofEntry(
-  name: keyof Entry & string,
-  more: Partial<Column<ExportedEntry>> = {},
-): Column<ExportedEntry> {
+function ofEntry(name: keyof Entry, more: Partial<Column<ExportedEntry>> = {}): Column<ExportedEntry> {
   return {
     name,
     value: (row) => {

@@ -81,8 +81,9 @@ function member<Row extends object>(name: keyof Row & string): Column<Row> {
 }
 
 function cellOf(value: unknown): Cell {
-  const isCell = ['string', 'number', 'boolean', 'undefined'].includes(typeof value) || value instanceof Date;
-  return isCell ? (value as Cell) : JSON.stringify(value);
+  const isText = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+  if (isText || value === undefined || value instanceof Date) return value;
+  return JSON.stringify(value);
 }
 
 /** `firstByteMs` and `first_byte_ms` as `FIRST BYTE MS`. */

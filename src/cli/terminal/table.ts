@@ -81,7 +81,12 @@ function narrow(columns: readonly Column[], maxWidth: number): void {
 function brokenLast(row: readonly string[], width: number): (readonly string[])[] {
   const last = row.at(-1) ?? '';
   if (last.length <= width) return [row];
-  const parts = last.match(new RegExp(`.{1,${width}}`, 'gu')) ?? [];
+  const parts = [''];
+  for (const letter of last) {
+    const part = `${parts.at(-1) ?? ''}${letter}`;
+    if (part.length <= width) parts[parts.length - 1] = part;
+    else parts.push(letter);
+  }
   const others = row.slice(0, -1);
   return parts.map((part, n) => [...(n === 0 ? others : others.map(() => '')), part]);
 }
