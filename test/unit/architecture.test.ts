@@ -193,6 +193,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'billing/adaptive-hold.ts': 'pauses between two tries',
   'billing/lease-renewal.ts': 'renews leases',
   'billing/top-ups.ts': 'pauses between two tries',
+  'cli/commands/plans.ts': 'lets gateways write what they had of a deleted account',
   'cli/demo/parrot/completion.ts': 'pauses between two tokens',
   'http/stream-heartbeat.ts': 'breaks the silence of a stream',
   'ledger/operations/maintenance.ts': 'runs what is due',

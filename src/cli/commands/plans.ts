@@ -1,3 +1,7 @@
+import { setTimeout } from 'node:timers/promises';
+
+import { LATE_ROWS_MS } from '../../ledger/contract/request-log.ts';
+import { idAt } from '../../request-log/search.ts';
 import { AccountBusyError, createAccounts } from '../../ledger/operations/accounts.ts';
 import { createCredits } from '../../ledger/operations/credits.ts';
 import { ALLOWANCE_PERIODS, ROLLOVERS } from '../../ledger/contract/allowances.ts';
@@ -203,7 +207,7 @@ export const deleteAccountCommand: StoreCommand = {
   positionals: 'ACCOUNT',
   options: {},
   examples: ['delete acme'],
-  async run({ positionals: [account = ''], store, print }) {
+  async run({ positionals: [account = ''], store, print, progress }) {
     const deleted = await createAccounts(store)
       .delete(account)
       .catch((error: unknown) => {
@@ -211,6 +215,11 @@ export const deleteAccountCommand: StoreCommand = {
         throw new NotFoundError(error.message, { account, error: error.code });
       });
     if (!deleted) throw new NotFoundError(`there is no account ${account}`, { account, error: 'no_account' });
+    if (((await store.liveGateways?.())?.size ?? 0) > 0) {
+      progress('waiting for what gateways have not logged yet …');
+      await setTimeout(LATE_ROWS_MS);
+      await store.requestLog?.forget(account, idAt(deleted.deletedAt.getTime()));
+    }
     print(`${account}: deleted; its sums are ${deleted.id}`, deleted);
     return deleted.durable !== false;
   },
