@@ -18,6 +18,15 @@ const status = component(
       error: v.optional(described('why it is unavailable', v.string())),
     }),
     waiting_charges: described('that the store has not answered yet', whole),
+    waiting: described(
+      'the oldest 100 of them',
+      v.pipe(
+        v.array(
+          v.object({ account: v.string(), request_id: v.string(), waiting_ms: described('how long', whole) }),
+        ),
+        v.readonly(),
+      ),
+    ),
     outbox: v.optional(
       v.object({
         folder: v.string(),

@@ -53,7 +53,12 @@ import {
 import { ejectProviderCommand, providersCommand, readmitProviderCommand } from './commands/providers.ts';
 import { listingLines } from './terminal/listing.ts';
 import { Progress } from './terminal/progress.ts';
-import { listRequestsCommand, listRunningRequestsCommand, showRequestCommand } from './commands/requests.ts';
+import {
+  listRequestsCommand,
+  listRunningRequestsCommand,
+  listWaitingRequestsCommand,
+  showRequestCommand,
+} from './commands/requests.ts';
 import { createSessionCommand, revokeSessionCommand } from './commands/sessions.ts';
 import { serveCommand } from './commands/serve.ts';
 import { usageCommand } from './commands/usage.ts';
@@ -77,6 +82,7 @@ export const COMMANDS: readonly Command[] = [
   ejectProviderCommand,
   readmitProviderCommand,
   listRunningRequestsCommand,
+  listWaitingRequestsCommand,
   whoamiCommand,
   accountsCommand,
   getAccountCommand,
@@ -122,6 +128,7 @@ const SYNONYMS: ReadonlyMap<string, string> = new Map([
   ['prices', 'models'],
   ['running', 'requests running'],
   ['plans', 'credits allowances'],
+  ['outbox', 'requests waiting'],
   ['refund', 'credits refund'],
   ['statement', 'credits statement'],
 ]);

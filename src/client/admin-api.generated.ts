@@ -956,6 +956,13 @@ export interface Status {
   };
   /** that the store has not answered yet */
   readonly waiting_charges: number;
+  /** the oldest 100 of them */
+  readonly waiting: readonly ({
+    readonly account: string;
+    readonly request_id: string;
+    /** how long */
+    readonly waiting_ms: number;
+  })[];
   readonly outbox?: {
     readonly folder: string;
     /** why nothing can be written there */

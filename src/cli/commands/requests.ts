@@ -98,6 +98,30 @@ export const listRunningRequestsCommand: GatewayCommand = {
   },
 };
 
+export const listWaitingRequestsCommand: GatewayCommand = {
+  name: 'requests waiting',
+  summary: 'Show the requests whose charge waits for the store of a gateway, the oldest first',
+  asksGateway: true,
+  positionals: '',
+  options: {},
+  printsRows: true,
+  examples: ['requests waiting', 'requests waiting --json'],
+  async run({ gateway, list, note }) {
+    const { waiting, waiting_charges: count } = await gateway.getStatus();
+    await list({
+      columns: [
+        { name: 'request_id', head: 'REQUEST', value: ({ request_id: id }) => id },
+        'account',
+        'waiting_ms',
+      ],
+      rows: waiting,
+      none: 'no requests',
+    });
+    if (count > waiting.length) note(`${count} wait; these are the oldest`);
+    return true;
+  },
+};
+
 /** @throws {UsageError} for a store that keeps no log */
 function logOf({ requestLog }: LedgerStore): RequestLogStore {
   if (!requestLog) throw new UsageError('this store keeps no log of requests');

@@ -16,7 +16,7 @@ import { runCli } from '../../helpers/cli.ts';
 
 const PAGE = 'command-line.md';
 const examples = consoleExamples(PAGE);
-const ASKS_GATEWAY = /^npx \S+ (?:providers|status|models|health|whoami|requests running)/;
+const ASKS_GATEWAY = /^npx \S+ (?:providers|status|models|health|whoami|requests running|requests waiting)/;
 
 describe(`docs/${PAGE}`, () => {
   const folder = mkdtempSync(join(tmpdir(), 'ccr-docs-'));

@@ -8,6 +8,7 @@ import {
   startFakeProvider,
   stream,
 } from '../../../src/testing.ts';
+import { createChatCompletionsRouter, MemoryStore, StoreUnavailableError } from '../../../src/index.ts';
 import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
 import type { Ended } from '../../helpers/cli.ts';
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
@@ -113,6 +114,55 @@ describe('commands on a running gateway', () => {
       store: { state: 'available' },
       waiting_charges: 0,
     });
+  });
+
+  it('requests waiting: those whose charge the store has not answered', async () => {
+    class Store extends MemoryStore {
+      isAway = false;
+
+      override settle(...command: Parameters<MemoryStore['settle']>): ReturnType<MemoryStore['settle']> {
+        if (this.isAway) throw new StoreUnavailableError('no');
+        return super.settle(...command);
+      }
+    }
+    const store = new Store();
+    const router = createChatCompletionsRouter({
+      store,
+      providers: { main: { baseURL: provider.baseURL } },
+      models: {
+        'acme/fast': { targets: ['main/m'], pricing: { input: '1', output: '1' }, maxOutputTokens: 9 },
+      },
+      hooks: { onError: () => {} },
+    });
+    const other = await startAdmin({ router });
+    const waiting = (...args: string[]): Promise<Ended> =>
+      run(['requests', 'waiting', '--url', other.baseURL, ...args], {
+        folder: '.',
+        env: { ADMIN_TOKEN: OPERATOR_TOKEN },
+      });
+    await router.credits.grant('acme', '1.00', { id: 'g' });
+    const { key } = await router.keys.create({ account: 'acme' });
+    expect((await waiting()).stdout).toBe('no requests\n');
+    store.isAway = true;
+    provider.answer(completion());
+    const response = await router.fetch(
+      new Request('http://127.0.0.1/v1/chat/completions', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(QUESTION),
+      }),
+    );
+    await response.text();
+    await expect.poll(async () => (await router.status()).waitingCharges).toBe(1);
+    const id = response.headers.get('x-request-id');
+    expect(cells(await waiting())).toEqual([
+      ['REQUEST', 'ACCOUNT', 'WAITING MS'],
+      [id, 'acme', expect.stringMatching(/^\d+$/)],
+    ]);
+    expect(JSON.parse((await waiting('--json')).stdout)).toMatchObject({ account: 'acme', request_id: id });
+    store.isAway = false;
+    await router.close();
+    await other.close();
   });
 
   it('whoami: name and permissions', async () => {

@@ -45,7 +45,7 @@ const COMMANDS_OF: Readonly<Record<string, readonly string[]>> = {
   readmitProvider: ['providers readmit'],
   listTargets: ['health'],
   listRunningRequests: ['requests running'],
-  getStatus: ['status'],
+  getStatus: ['status', 'requests waiting'],
   verifyAccounts: ['verify'],
 };
 
@@ -105,6 +105,7 @@ describe('commands that print rows', () => {
       'models',
       'providers',
       'requests running',
+      'requests waiting',
       'accounts',
       'keys list',
       'credits balance',
