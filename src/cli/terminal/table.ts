@@ -77,16 +77,17 @@ function narrow(columns: readonly Column[], maxWidth: number): void {
   }
 }
 
-/** A row, as several if its last cell is too wide. */
+/** A row, as several if its last cell is too wide: broken at blanks, where it has some. */
 function brokenLast(row: readonly string[], width: number): (readonly string[])[] {
-  const last = row.at(-1) ?? '';
-  if (last.length <= width) return [row];
-  const parts = [''];
-  for (const letter of last) {
-    const part = `${parts.at(-1) ?? ''}${letter}`;
-    if (part.length <= width) parts[parts.length - 1] = part;
-    else parts.push(letter);
+  let rest = row.at(-1) ?? '';
+  const parts: string[] = [];
+  while (rest.length > width) {
+    const blank = rest.lastIndexOf(' ', width);
+    const end = blank > 0 ? blank : width;
+    parts.push(rest.slice(0, end));
+    rest = rest.slice(end).trimStart();
   }
+  parts.push(rest);
   const others = row.slice(0, -1);
   return parts.map((part, n) => [...(n === 0 ? others : others.map(() => '')), part]);
 }

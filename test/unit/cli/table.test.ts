@@ -28,6 +28,14 @@ describe('a table', () => {
     ]);
   });
 
+  it('breaks it at blanks, if there are some', () => {
+    const message = 'granted is 5.00, but available is 5.01';
+    expect(table(HEADS, [['n', '7', message]], 40).slice(1)).toEqual([
+      'n         7  granted is 5.00, but',
+      '             available is 5.01',
+    ]);
+  });
+
   it('cuts its widest columns, but no ID of a request', () => {
     const id = '0mwtjlcqdgfgd3kc88y';
     const lines = table(['REQUEST', 'MODEL', 'TOTAL'], [[id, 'a-model-with-a-very-long-name', '351 ms']], 50);
