@@ -62,6 +62,7 @@ export const usageCommand: StoreCommand = {
     });
     const groups = groupBy.map((group): Column<UsageSummary> => ({
       name: group,
+      head: group.toUpperCase(),
       value: (row) => row[memberOf(group)],
       shown: (row) => row[memberOf(group)] ?? '',
     }));

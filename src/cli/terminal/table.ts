@@ -33,7 +33,7 @@ interface Column {
 export function table(
   heads: readonly string[],
   cells: readonly (readonly string[])[],
-  maxWidth: number = process.stdout.isTTY ? process.stdout.columns : Infinity,
+  maxWidth: number = terminalWidth(),
 ): string[] {
   const rows = cells.map((row) => row.map(escapeControlCharacters));
   const columns = heads.map((head, n) => ({
@@ -57,6 +57,12 @@ export function table(
     line(heads, (head) => (head === '' ? '' : styleText('bold', head))),
     ...rows.flatMap((row) => brokenLast(row, columns.at(-1)?.width ?? 0).map((part) => line(part, colored))),
   ];
+}
+
+/** A terminal may not know its width, and says 0. */
+function terminalWidth(): number {
+  const { isTTY, columns } = process.stdout;
+  return isTTY && columns > 0 ? columns : Infinity;
 }
 
 /** Makes columns of text narrower until the lines fit, as far as that goes. */
