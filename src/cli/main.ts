@@ -122,10 +122,18 @@ export const COMMANDS: readonly Command[] = [
 
 /** Words for a command that is named otherwise here. */
 const SYNONYMS: ReadonlyMap<string, string> = new Map([
+  ['accounts delete', 'delete'],
+  ['accounts freeze', 'freeze'],
+  ['accounts list', 'accounts'],
+  ['accounts show', 'accounts get'],
+  ['accounts unfreeze', 'unfreeze'],
   ['audit', 'verify'],
   ['credits trim', 'credits compact'],
+  ['keys limit', 'keys update'],
+  ['keys show', 'keys get'],
   ['me', 'whoami'],
   ['prices', 'models'],
+  ['providers list', 'providers'],
   ['running', 'requests running'],
   ['plans', 'credits allowances'],
   ['outbox', 'requests waiting'],
@@ -262,9 +270,9 @@ function findCommand(args: readonly string[]): Command {
   const [command] = COMMANDS.filter(({ name }) => isPrefix(name.split(' '), args)).toSorted(
     (one, other) => other.name.length - one.name.length,
   );
-  if (command) return command;
   const [word = ''] = args;
   const typed = args.slice(0, 2).join(' ');
+  if (command && !SYNONYMS.has(typed)) return command;
   const names = COMMANDS.map(({ name }) => name);
   const families = [...new Set(names.map((name) => name.replace(/ .*/, '')))];
   const isFamily = families.includes(word);

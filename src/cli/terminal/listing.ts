@@ -96,7 +96,7 @@ function headOf(name: string): string {
 
 function csvCell(value: Cell): string {
   if (value instanceof Date) return value.toISOString();
-  return typeof value === 'object' ? value.join(' ') : String(value ?? '');
+  return typeof value === 'object' ? value.join(', ') : String(value ?? '');
 }
 
 function shownCell(value: Cell): string {

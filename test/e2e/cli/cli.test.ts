@@ -152,6 +152,12 @@ describe('the command', () => {
     ['a subcommand that is nearly one', ['keys', 'creat', 'acme'], 'did you mean keys create?'],
     ['an old name of a command', ['audit', 'acme'], 'unknown command "audit"; did you mean verify?'],
     ['an old name of a subcommand', ['credits', 'trim', 'acme'], 'did you mean credits compact?'],
+    [
+      'words for another command',
+      ['accounts', 'list'],
+      'unknown command "accounts list"; did you mean accounts?',
+    ],
+    ['a word for another command', ['outbox'], 'unknown command "outbox"; did you mean requests waiting?'],
     ['words that are nearly some', ['credit', 'balance'], 'did you mean credits balance?'],
     [
       'an option that is nearly one',

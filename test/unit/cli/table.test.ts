@@ -95,7 +95,7 @@ describe('a listing', () => {
   it('is CSV with all columns, by the names in JSON, and no formula', async () => {
     expect(await lines('csv')).toEqual([
       'id,createdAt,charged,tags',
-      "'=1,1970-01-01T00:00:00.000Z,1.50,a b",
+      '\'=1,1970-01-01T00:00:00.000Z,1.50,"a, b"',
       'two,1970-01-01T00:00:00.001Z,,',
     ]);
   });
