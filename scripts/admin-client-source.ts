@@ -1,6 +1,9 @@
-/** Writes the types and the table of the client of the admin API (`src/client/`), from its OpenAPI document. */
+/** Writes the types and the tables of the clients of the admin and the account API (`src/client/`), from their OpenAPI documents. */
+import { ADMIN_API } from '../src/admin/admin-router.ts';
 import { endpoints } from '../src/admin/endpoints.ts';
-import { openApi } from '../src/admin/openapi.ts';
+import { ACCOUNT_API } from '../src/account/account-router.ts';
+import { endpoints as accountEndpoints } from '../src/account/endpoints.ts';
+import { openApi } from '../src/json-api/openapi.ts';
 
 interface Schema {
   readonly $ref?: string;
@@ -55,8 +58,10 @@ interface ClientFunction {
 const HEADER =
   '// Made by scripts/admin-client-source.ts of src/admin/: `npm test -- test/unit/admin-client -u` makes it again.\n';
 
-const document: Document = JSON.parse(openApi(endpoints).toString());
-const { schemas } = document.components;
+const admin: Document = JSON.parse(openApi(endpoints, ADMIN_API).toString());
+const account: Document = JSON.parse(openApi(accountEndpoints, ACCOUNT_API).toString());
+/** Those that both have are the same. */
+const schemas = { ...admin.components.schemas, ...account.components.schemas };
 
 /** What needs no type: the client makes its own error of it, or it has no members. */
 function needsType(name: string, { type, properties }: Schema): boolean {
@@ -69,20 +74,29 @@ export function typesSource(): string {
   const types = Object.entries(schemas).flatMap(([name, schema]) =>
     needsType(name, schema) ? `${docs(schema.description)}${declaration(name, schema)}` : [],
   );
-  const functions = clientFunctions().map((each) => {
-    const about = `${each.summary}. \`${each.method} ${each.path}\``;
-    return `${docs(about, '  ')}  ${signature(each)}`;
-  });
   return [
     `${HEADER}import type { CallOptions, ChangeOptions } from './call-options.ts';\n`,
     ...types,
-    `/** A function for each operation of the admin API. */\nexport interface AdminClient {\n${functions.join('\n')}\n}\n`,
+    interfaceOf('AdminClient', 'admin', admin),
+    interfaceOf('AccountClient', 'account', account),
   ].join('\n');
+}
+
+function interfaceOf(client: string, api: string, document: Document): string {
+  const functions = clientFunctions(document).map((each) => {
+    const about = `${each.summary}. \`${each.method} ${each.path}\``;
+    return `${docs(about, '  ')}  ${signature(each)}`;
+  });
+  return `/** A function for each operation of the ${api} API. */\nexport interface ${client} {\n${functions.join('\n')}\n}\n`;
 }
 
 /** `src/client/operations.generated.ts`: what requests need of each operation. */
 export function tableSource(): string {
-  const rows = clientFunctions().map(({ name, method, path, body, query, answer }) => {
+  return `${HEADER}\n${tableOf('OPERATIONS', admin)}\n${tableOf('ACCOUNT_OPERATIONS', account)}`;
+}
+
+function tableOf(name: string, document: Document): string {
+  const rows = clientFunctions(document).map(({ name: each, method, path, body, query, answer }) => {
     const row = {
       method,
       path,
@@ -90,12 +104,12 @@ export function tableSource(): string {
       ...(query && { query }),
       answer: answer ? 'json' : 'text',
     };
-    return `  ${name}: ${JSON.stringify(row)},`;
+    return `  ${each}: ${JSON.stringify(row)},`;
   });
-  return `${HEADER}\n/** By the name of its function. */\nexport const OPERATIONS = {\n${rows.join('\n')}\n} as const;\n`;
+  return `/** By the name of its function. */\nexport const ${name} = {\n${rows.join('\n')}\n} as const;\n`;
 }
 
-function clientFunctions(): readonly ClientFunction[] {
+function clientFunctions(document: Document): readonly ClientFunction[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, operation]) =>
       functionsOf(method.toUpperCase(), path, operation),

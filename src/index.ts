@@ -25,6 +25,7 @@ export type {
 } from './keys/key-policy.ts';
 export type { BudgetCounters, LimitCounters } from './keys/limit-counters.ts';
 export type { CreatedSession, CreateSession, RevokedSession, Sessions } from './keys/sessions.ts';
+export type { AuthenticatedKey } from './keys/caller.ts';
 export { isApiKey } from './keys/key-secret.ts';
 export type { CreditHold, HoldCharge, Holds, HoldUsage, OpenHoldOptions } from './billing/holds.ts';
 export { HoldConflictError } from './billing/fixed-hold.ts';
@@ -71,6 +72,7 @@ export {
 export {
   type AdjustOptions,
   type Credits,
+  type CreditLot,
   type CreditsBalance,
   type CreditLimitChange,
   type CreditsChange,

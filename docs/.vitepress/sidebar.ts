@@ -48,6 +48,7 @@ export const SIDEBAR: readonly { readonly text: string; readonly pages: Readonly
         'reverse-proxies': 'Reverse proxies',
         redis: 'Redis',
         console: 'Console',
+        'account-page': 'Account page',
         operating: 'Operating',
         requests: 'Request log',
         observability: 'Observability',

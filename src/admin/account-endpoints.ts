@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 
 import * as v from 'valibot';
 
-import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { accountNotFound, ConflictError, endUsersNotLimited } from './errors.ts';
+import { assertMay, type Endpoint, endpoint, list, nothing } from './endpoint.ts';
+import { accountNotFound, ConflictError, endUsersNotLimited } from '../json-api/errors.ts';
 import {
   accountId,
   at,
@@ -15,16 +15,15 @@ import {
   limit,
   object,
   usd,
-} from './schema.ts';
-import { inJson } from './in-json.ts';
+} from '../json-api/schema.ts';
+import { inJson } from '../json-api/in-json.ts';
 import {
   accountLimits,
   accountPolicy,
   accountPolicyChange,
   endUserCounters,
   policyOfBody,
-} from './key-schemas.ts';
-import { assertMay } from './operator.ts';
+} from '../json-api/key-schemas.ts';
 import type { AdministeredRouter } from './options.ts';
 
 const CHANGE_WANTED = 'an object of frozen, policy or credit_limit, or several of them';
@@ -149,7 +148,7 @@ export const accountEndpoints: readonly Endpoint[] = [
       repeat: 'the same answer: the account is as the request says.',
     },
     async run(
-      { params: { account: id }, body: { frozen, policy, credit_limit: creditLimit }, operator },
+      { params: { account: id }, body: { frozen, policy, credit_limit: creditLimit }, caller: operator },
       router,
     ) {
       if (creditLimit !== undefined) assertMay(operator, 'credits');

@@ -4,15 +4,15 @@ import type { CreditsChange } from '../ledger/operations/credits.ts';
 import type { CreditsEntry } from '../ledger/operations/journal-entries.ts';
 import { type Statement, statementCsv } from '../ledger/operations/statement.ts';
 import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
-import { ConflictError, accountNotFound, NotFoundError } from './errors.ts';
+import { ConflictError, accountNotFound, NotFoundError } from '../json-api/errors.ts';
 import {
   accountId,
   amount,
   at,
   balanceAfter,
   component,
-  described,
   delta,
+  described,
   durable,
   flag,
   integer,
@@ -26,9 +26,9 @@ import {
   time,
   usd,
   whole,
-} from './schema.ts';
-import { type ChangeId, resolveChangeId } from './idempotency.ts';
-import { inJson } from './in-json.ts';
+} from '../json-api/schema.ts';
+import { type ChangeId, resolveChangeId } from '../json-api/idempotency.ts';
+import { inJson } from '../json-api/in-json.ts';
 
 const newGrant = component(
   'NewGrant',
@@ -57,6 +57,24 @@ const creditsChange = component(
     available: balanceAfter,
     duplicate: v.boolean(),
     durable: v.optional(durable),
+  }),
+);
+
+const grants = component(
+  'Grants',
+  'What is left of the grants of an account, in the order in which it is spent.',
+  v.object({
+    object: v.literal('list'),
+    data: v.array(
+      v.object({
+        id: v.string(),
+        amount: usd,
+        remaining: usd,
+        priority: whole,
+        expires_at: v.optional(at),
+        allowance: v.optional(described('the allowance that granted it', v.string())),
+      }),
+    ),
   }),
 );
 
@@ -170,6 +188,22 @@ export const creditsEndpoints: readonly Endpoint[] = [
         ...(recreate !== undefined && { recreate }),
       });
       return await changeResult(change, account, changeId);
+    },
+  }),
+  endpoint({
+    operation: 'listGrants',
+    method: 'GET',
+    path: '/accounts/{account}/grants',
+    summary: 'List what is left of the grants of an account, and when it expires',
+    params,
+    query: nothing,
+    body: nothing,
+    answer: grants,
+    errorStatuses: [404],
+    async run({ params: { account } }, { accounts, credits }) {
+      const lots = await credits.lots(account);
+      if (lots.length === 0 && !(await accounts.get(account))) throw accountNotFound(account);
+      return { answer: list(lots.map((lot) => inJson(lot))) };
     },
   }),
   endpoint({

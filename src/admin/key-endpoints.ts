@@ -1,11 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { ApiKeyInfo } from '../keys/api-keys.ts';
-import { policyOfTerms, termsOf } from '../keys/key-terms.ts';
 import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
-import { accountNotFound, capitalize, ConflictError, keyNotFound, noSuchKey } from './errors.ts';
-import { accountId, keyId, object } from './schema.ts';
-import { keyIdOf, rotationIdOf } from './idempotency.ts';
+import { accountNotFound, keyNotFound, noSuchKey } from '../json-api/errors.ts';
+import { accountId, keyId, object } from '../json-api/schema.ts';
+import { createKeyOnce, type MadeKey, rotateKeyOnce, withConflictErrors } from '../json-api/key-calls.ts';
 import {
   apiKey,
   apiKeyChange,
@@ -19,10 +17,9 @@ import {
   keySearch,
   newApiKey,
   noTerms,
-  type PolicyBody,
   policyOfBody,
   rotation,
-} from './key-schemas.ts';
+} from '../json-api/key-schemas.ts';
 import type { AdministeredRouter } from './options.ts';
 
 const ofAccount = object({ account: accountId });
@@ -64,24 +61,8 @@ export const keyEndpoints: readonly Endpoint[] = [
         '200 with duplicate: true and without the secret, which is shown only once; with another body, or if the key was changed since, 409 idempotency_key_reused (id_already_used, if the body has an id).',
     },
     async run({ params: { account }, body: { id: own, recreate, ...asked }, idempotencyKey }, { keys }) {
-      const { id, isDerived } = keyIdOf(account, own, idempotencyKey);
-      const known = id === undefined ? undefined : await keys.get(account, id);
-      if (known) return repeatedCreation(known, asked, isDerived);
-      try {
-        const created = await keys.create({
-          account,
-          ...(id !== undefined && { id }),
-          ...policyOfBody(asked),
-          ...(recreate !== undefined && { recreate }),
-        });
-        const after = keyAnswer(created);
-        return { answer: { ...after, key: created.key, duplicate: false }, target: created.id, after };
-      } catch (error) {
-        // A concurrent request created the same key.
-        const made = isConflict(error, 'key_exists') && id !== undefined && (await keys.get(account, id));
-        if (made) return repeatedCreation(made, asked, isDerived);
-        throw error;
-      }
+      const made = await createKeyOnce(keys, account, { own, idempotencyKey }, policyOfBody(asked), recreate);
+      return createdAnswer(made);
     },
   }),
   endpoint({
@@ -228,80 +209,23 @@ export const keyEndpoints: readonly Endpoint[] = [
     },
     async run({ params: { account, id }, body: { overlap_ms: overlapMs = 0 }, idempotencyKey }, router) {
       const before = await getKeyAnswer(router, account, id);
-      try {
-        const rotated = await withConflictErrors(
-          router.keys.rotate(account, id, {
-            overlapMs,
-            ...(idempotencyKey !== undefined && { id: rotationIdOf(idempotencyKey) }),
-          }),
-        );
-        if (!rotated) throw keyNotFound(account, id);
-        const after = keyAnswer(rotated);
-        return { answer: { ...after, key: rotated.key, duplicate: false }, target: id, before, after };
-      } catch (error) {
-        if (!isConflict(error, 'already_rotated')) throw error;
-        const there = await getKeyAnswer(router, account, id);
-        return { answer: { ...there, duplicate: true }, target: id, repeated: true };
-      }
+      const rotated = await rotateKeyOnce(router.keys, account, id, { overlapMs, idempotencyKey });
+      return { ...createdAnswer(rotated), ...(!rotated.duplicate && { before }) };
     },
   }),
 ];
+
+function createdAnswer({ info, key, duplicate }: MadeKey): OperationResult<CreatedKeyAnswer> {
+  const after = keyAnswer(info);
+  return {
+    answer: { ...after, ...(key !== undefined && { key }), duplicate },
+    target: info.id,
+    ...(duplicate ? { repeated: true } : { after }),
+  };
+}
 
 async function getKeyAnswer({ keys }: AdministeredRouter, account: string, id: string): Promise<KeyAnswer> {
   const found = await keys.get(account, id);
   if (!found) throw keyNotFound(account, id);
   return keyAnswer(found);
-}
-
-/** @throws {ConflictError} if the existing key differs from the requested one */
-function repeatedCreation(
-  known: ApiKeyInfo,
-  asked: PolicyBody,
-  isDerived: boolean,
-): OperationResult<CreatedKeyAnswer> {
-  const { id, account } = known;
-  // As stored: amounts are written in one form.
-  const policy = policyOfTerms({ limits: {}, ...termsOf(policyOfBody(asked)) });
-  const wanted = keyAnswer({
-    ...policy,
-    id,
-    account,
-    state: known.state,
-    createdAt: known.createdAt,
-    ...(known.revokedAt && { revokedAt: known.revokedAt }),
-    ...(known.overlapUntil && { overlapUntil: known.overlapUntil }),
-  });
-  const there = keyAnswer(known);
-  if (!isDeepStrictEqual(there, wanted)) {
-    throw isDerived
-      ? new ConflictError(
-          'idempotency_key_reused',
-          `This Idempotency-Key created key ${id}, from another body, or the key was changed since. Nothing was changed.`,
-        )
-      : new ConflictError('id_already_used', `Account ${account} has another key ${id}.`, 'id');
-  }
-  return { answer: { ...there, duplicate: true }, target: id, repeated: true };
-}
-
-/** @throws {ConflictError} naming why the key can't be changed */
-async function withConflictErrors<Change>(change: Promise<Change>): Promise<Change> {
-  return await change.catch((error: unknown) => {
-    if (isConflict(error, 'key_revoked'))
-      throw new ConflictError('key_revoked', `${capitalize(error.message)}.`);
-    if (isConflict(error, 'key_ambiguous'))
-      throw new ConflictError('key_ambiguous', `${capitalize(error.message)}.`, 'key');
-    if (isConflict(error, 'rotation_differs')) {
-      throw new ConflictError('idempotency_key_reused', `${capitalize(error.message)}. Nothing was changed.`);
-    }
-    if (isConflict(error, 'key_changing'))
-      throw new ConflictError('key_changing', `${capitalize(error.message)}.`);
-    throw error;
-  });
-}
-
-/** Compares names, not classes: bundlers duplicate a class for a second entry point. */
-function isConflict(error: unknown, code: string): error is Error {
-  return (
-    error instanceof Error && error.name === 'ApiKeyConflictError' && Reflect.get(error, 'code') === code
-  );
 }

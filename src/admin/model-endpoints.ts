@@ -2,7 +2,7 @@ import * as v from 'valibot';
 
 import type { ModelPrices, TargetPrices } from '../router/model-prices.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { at, component, described } from './schema.ts';
+import { at, component, described } from '../json-api/schema.ts';
 
 const pricing = component(
   'Pricing',

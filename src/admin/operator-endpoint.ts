@@ -2,7 +2,7 @@ import * as v from 'valibot';
 
 import { type Endpoint, endpoint, nothing } from './endpoint.ts';
 import { PERMISSIONS } from './operator.ts';
-import { component, described } from './schema.ts';
+import { component, described } from '../json-api/schema.ts';
 
 const me = component(
   'Me',
@@ -22,6 +22,6 @@ export const operatorEndpoint: Endpoint = endpoint({
   query: nothing,
   body: nothing,
   answer: me,
-  isForAll: true,
-  run: async ({ operator: { name, may } }) => ({ answer: { name, may: [...may] } }),
+  needs: 'none',
+  run: async ({ caller: { name, may } }) => ({ answer: { name, may: [...may] } }),
 });

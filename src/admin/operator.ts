@@ -1,5 +1,3 @@
-import { NotPermittedError } from './errors.ts';
-
 /**
  * What an operator may do:
  *
@@ -35,11 +33,6 @@ export function operatorOf(answer: unknown): Operator | undefined {
   const unknown = may.find((each) => !PERMISSIONS.includes(each));
   if (unknown !== undefined) throw wrongAnswer(`its may has ${JSON.stringify(unknown)}`);
   return { name: nameOf(name), may: PERMISSIONS.filter((each) => may.includes(each)) };
-}
-
-/** @throws {NotPermittedError} */
-export function assertMay({ name, may }: Operator, needed: Permission): void {
-  if (!may.includes(needed)) throw new NotPermittedError(name, needed, may);
 }
 
 function nameOf(name: unknown): string {

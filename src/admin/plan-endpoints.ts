@@ -3,8 +3,8 @@ import * as v from 'valibot';
 import { ALLOWANCE_PERIODS, ROLLOVERS } from '../ledger/contract/allowances.ts';
 import { toConflictError } from './credit-endpoints.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { accountNotFound, NotFoundError } from './errors.ts';
-import { inJson } from './in-json.ts';
+import { accountNotFound, NotFoundError } from '../json-api/errors.ts';
+import { inJson } from '../json-api/in-json.ts';
 import type { AdministeredRouter } from './options.ts';
 import {
   accountId,
@@ -24,7 +24,7 @@ import {
   time,
   usd,
   whole,
-} from './schema.ts';
+} from '../json-api/schema.ts';
 
 /** Allowances and refunds. */
 

@@ -2,10 +2,10 @@ import * as v from 'valibot';
 
 import type { ProviderStatus } from '../observability/provider-status.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { providerNotFound } from './errors.ts';
-import { inJson } from './in-json.ts';
+import { providerNotFound } from '../json-api/errors.ts';
+import { inJson } from '../json-api/in-json.ts';
 import type { AdministeredRouter } from './options.ts';
-import { at, component, described, integer, object, type Schema, textOf, whole } from './schema.ts';
+import { at, component, described, integer, object, type Schema, textOf, whole } from '../json-api/schema.ts';
 
 /** Providers as this process sees them: each process reports its own, and ejects for itself. */
 
@@ -36,7 +36,11 @@ const statsEntries = {
   tokens_per_second: v.optional(described('of streams, from their first byte to their end', v.number())),
 };
 
-const stats = component('AttemptStats', 'Sums over requests to a provider.', v.object(statsEntries));
+const stats = component(
+  'AttemptStats',
+  'Sums over the requests to a provider in the last five minutes.',
+  v.object(statsEntries),
+);
 
 const stateEntries = {
   since: v.optional(described('since when it has the state', at)),
@@ -44,7 +48,7 @@ const stateEntries = {
   retry_in_ms: v.optional(whole),
   ejection: v.optional(ejection),
   running: described('requests that are running there now', whole),
-  recent: described('the last five minutes', stats),
+  recent: stats,
 };
 
 const target = component(
@@ -165,7 +169,7 @@ export const providerEndpoints: readonly Endpoint[] = [
       needs: 'providers',
       repeat: 'Ejects again: reason and time are those of the last request.',
     },
-    async run({ params: { name }, body, operator }, router) {
+    async run({ params: { name }, body, caller: operator }, router) {
       const before = find(router, name);
       const { target, reason, for_ms: forMs } = body;
       const after = router.providers.eject(name, {

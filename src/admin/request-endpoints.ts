@@ -1,25 +1,10 @@
 import * as v from 'valibot';
 
-import { type RequestSearch, STATUS_CLASSES } from '../request-log/search.ts';
+import { requestQuery, searchOf } from '../json-api/request-query.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { NotFoundError } from './errors.ts';
-import { inJson } from './in-json.ts';
-import {
-  accountId,
-  at,
-  component,
-  described,
-  integerInQuery,
-  keyId,
-  matching,
-  object,
-  requestId,
-  type Schema,
-  textOf,
-  time,
-  usd,
-  whole,
-} from './schema.ts';
+import { NotFoundError } from '../json-api/errors.ts';
+import { inJson } from '../json-api/in-json.ts';
+import { at, component, described, object, requestId, usd, whole } from '../json-api/schema.ts';
 
 const ms = described('ms', v.number());
 const counts = v.record(v.string(), v.union([v.number(), v.string(), v.boolean()]));
@@ -86,8 +71,6 @@ const foundRequests = component(
   }),
 );
 
-const STATUS_WANTED = `a status such as 429, or ${STATUS_CLASSES.join(', ')}`;
-
 export const requestEndpoints: readonly Endpoint[] = [
   endpoint({
     operation: 'listRequests',
@@ -95,28 +78,11 @@ export const requestEndpoints: readonly Endpoint[] = [
     path: '/requests',
     summary: 'Search the log of requests',
     params: nothing,
-    query: object({
-      account: v.optional(accountId),
-      key: v.optional(keyId),
-      model: v.optional(textOf(1, 256)),
-      provider: v.optional(textOf(1, 128)),
-      status: v.optional(statusInQuery()),
-      code: v.optional(textOf(1, 128)),
-      from: v.optional(time),
-      to: v.optional(time),
-      cursor: v.optional(requestId),
-      limit: v.optional(integerInQuery(1, 500)),
-    }),
+    query: requestQuery,
     body: nothing,
     answer: foundRequests,
-    async run({ query: { from, to, ...rest } }, router) {
-      const given = Object.entries(rest).filter(([, value]) => value !== undefined);
-      const search: RequestSearch = {
-        ...Object.fromEntries(given),
-        ...(from !== undefined && { from: new Date(from) }),
-        ...(to !== undefined && { to: new Date(to) }),
-      };
-      const { requests, cursor = null } = await router.requestLog.search(search);
+    async run({ query }, router) {
+      const { requests, cursor = null } = await router.requestLog.search(searchOf(query));
       const data = requests.map((request) => inJson(request));
       return { answer: { ...list(data), next_cursor: cursor } };
     },
@@ -143,12 +109,3 @@ export const requestEndpoints: readonly Endpoint[] = [
     },
   }),
 ];
-
-function statusInQuery(): Schema<number | (typeof STATUS_CLASSES)[number]> {
-  const isClass = (text: string): text is (typeof STATUS_CLASSES)[number] =>
-    STATUS_CLASSES.some((each) => each === text);
-  return v.pipe(
-    matching(STATUS_WANTED, /^(?:[1-5]\d\d|[245]xx)$/),
-    v.transform((text) => (isClass(text) ? text : Number(text))),
-  );
-}

@@ -2,8 +2,8 @@ import * as v from 'valibot';
 
 import type { TargetStatus } from '../observability/hooks.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { inJson } from './in-json.ts';
-import { at, component, described, whole } from './schema.ts';
+import { inJson } from '../json-api/in-json.ts';
+import { at, component, described, whole } from '../json-api/schema.ts';
 
 /** Status of this process only: each process reports its own. */
 

@@ -1,9 +1,9 @@
 import * as v from 'valibot';
 
 import { type Endpoint, endpoint, nothing } from './endpoint.ts';
-import { accountNotFound } from './errors.ts';
-import { inJson } from './in-json.ts';
-import { accountId, at, component, described, integerInQuery, object, whole } from './schema.ts';
+import { accountNotFound } from '../json-api/errors.ts';
+import { inJson } from '../json-api/in-json.ts';
+import { accountId, at, component, described, integerInQuery, object, whole } from '../json-api/schema.ts';
 
 const status = component(
   'Status',

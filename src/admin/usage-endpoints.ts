@@ -9,11 +9,11 @@ import {
   keyId,
   listInQuery,
   object,
-  matching,
+  modelId,
   usd,
   whole,
-} from './schema.ts';
-import { inJson } from './in-json.ts';
+} from '../json-api/schema.ts';
+import { inJson } from '../json-api/in-json.ts';
 import type { TagDimension } from '../ledger/contract/usage.ts';
 import type { UsageGroup } from '../ledger/operations/usage-queries.ts';
 
@@ -66,9 +66,7 @@ export const usageEndpoints: readonly Endpoint[] = [
       to: v.optional(day),
       account: v.optional(accountId),
       key: v.optional(keyId),
-      model: v.optional(
-        matching('a model ID of 1 to 256 characters without blanks', /^[^\s\p{Cc}]{1,256}$/u),
-      ),
+      model: v.optional(modelId),
       group_by: v.optional(
         listInQuery<UsageGroup>(['day', 'account', 'key', 'model', 'user', 'provider'], TAGS),
       ),

@@ -19,7 +19,13 @@ import {
   UsageError,
 } from './commands/command.ts';
 import { completionCommand } from './commands/completion.ts';
-import { adjustCommand, balanceCommand, compactCommand, grantCommand } from './commands/credits.ts';
+import {
+  adjustCommand,
+  balanceCommand,
+  compactCommand,
+  grantCommand,
+  grantsCommand,
+} from './commands/credits.ts';
 import { findStore } from './commands/find-store.ts';
 import { freezeCommand, unfreezeCommand } from './commands/freeze.ts';
 import { familyHelp, help, NAME, overview, synopsis } from './commands/help.ts';
@@ -102,6 +108,7 @@ export const COMMANDS: readonly Command[] = [
   revokeSessionCommand,
   balanceCommand,
   grantCommand,
+  grantsCommand,
   adjustCommand,
   allowCommand,
   allowancesCommand,

@@ -1,4 +1,4 @@
-/** The admin API refused a call, or did not answer it. */
+/** The admin or the account API refused a call, or did not answer it. */
 export class AdminApiError extends Error {
   override readonly name = 'AdminApiError';
   /** HTTP status; 0 without an answer: a change may have been made. */
@@ -32,7 +32,7 @@ export function errorOfAnswer({ status, headers }: Response, body: string): Admi
   const requestId = headers.get('x-request-id') ?? undefined;
   const { message, code, param } = readError(body);
   if (typeof message !== 'string' || typeof code !== 'string') {
-    return invalidAnswer(status, requestId, 'an error that is none of the admin API');
+    return invalidAnswer(status, requestId, 'an error that is none of this API');
   }
   return new AdminApiError(message, {
     status,
@@ -45,7 +45,7 @@ export function errorOfAnswer({ status, headers }: Response, body: string): Admi
 
 /** @param what - what was answered */
 export function invalidAnswer(status: number, requestId: string | undefined, what: string): AdminApiError {
-  const message = `The server answered with status ${status} and ${what}. Check baseURL: it ends with the mount of the admin API.`;
+  const message = `The server answered with status ${status} and ${what}. Check baseURL: it ends with the mount of the API.`;
   return new AdminApiError(message, { status, code: 'invalid_answer', requestId });
 }
 

@@ -419,6 +419,23 @@ export interface CreditsChange {
   readonly durable?: boolean;
 }
 
+/** What is left of the grants of an account, in the order in which it is spent. */
+export interface Grants {
+  readonly object: "list";
+  readonly data: readonly ({
+    readonly id: string;
+    /** USD, as a decimal string */
+    readonly amount: string;
+    /** USD, as a decimal string */
+    readonly remaining: string;
+    readonly priority: number;
+    /** a time, in UTC */
+    readonly expires_at?: string;
+    /** the allowance that granted it */
+    readonly allowance?: string;
+  })[];
+}
+
 /** A change of a balance. */
 export interface JournalEntry {
   readonly position: number;
@@ -720,7 +737,7 @@ export interface Ejection {
   readonly until?: string;
 }
 
-/** Sums over requests to a provider. */
+/** Sums over the requests to a provider in the last five minutes. */
 export interface AttemptStats {
   /** requests that were over; not those whose client left first */
   readonly requests: number;
@@ -746,19 +763,7 @@ export interface ProviderTarget {
   readonly ejection?: Ejection;
   /** requests that are running there now */
   readonly running: number;
-  /** the last five minutes */
-  readonly recent: {
-    /** requests that were over; not those whose client left first */
-    readonly requests: number;
-    /** of those, the ones that the provider failed */
-    readonly errors: number;
-    readonly error_rate?: number;
-    /** rounded up to a step of a fifth */
-    readonly first_byte_p50_ms?: number;
-    readonly first_byte_p95_ms?: number;
-    /** of streams, from their first byte to their end */
-    readonly tokens_per_second?: number;
-  };
+  readonly recent: AttemptStats;
   /** ejected after failures of few accounts: others choose it as usual */
   readonly some_accounts_only?: true;
   readonly failures_in_a_row: number;
@@ -810,19 +815,7 @@ export interface ProviderStatus {
   readonly ejection?: Ejection;
   /** requests that are running there now */
   readonly running: number;
-  /** the last five minutes */
-  readonly recent: {
-    /** requests that were over; not those whose client left first */
-    readonly requests: number;
-    /** of those, the ones that the provider failed */
-    readonly errors: number;
-    readonly error_rate?: number;
-    /** rounded up to a step of a fifth */
-    readonly first_byte_p50_ms?: number;
-    readonly first_byte_p95_ms?: number;
-    /** of streams, from their first byte to their end */
-    readonly tokens_per_second?: number;
-  };
+  readonly recent: AttemptStats;
   /** the last 60 minutes, oldest first, without those that had no request */
   readonly history: readonly ({
     /** a time, in UTC */
@@ -912,6 +905,7 @@ export interface NewSession {
   readonly user?: string;
   /** 1 to 100 model IDs, in which * stands for any characters */
   readonly models?: readonly (string)[];
+  readonly markup?: Markup;
   /** a decimal string of USD, more than 0 and at most 9007199.254740991, with at most 9 decimals, such as "25.00" */
   readonly max_spend: string;
   /** an integer from 1 to 86400000 */
@@ -1027,6 +1021,381 @@ export interface UsageRows {
   readonly data: readonly (UsageRow)[];
 }
 
+/** A key of the account. What isn’t given isn’t limited. */
+export interface NewCustomerKey {
+  /** a string of 0 to 200 characters */
+  readonly name?: string;
+  /** an object of amount and per, or a list of up to 5, each of another period */
+  readonly budget?: Budget | readonly (Budget)[];
+  /** 1 to 100 model IDs, in which * stands for any characters */
+  readonly models?: readonly (string)[];
+  /** an integer from 1 to 1000000000 */
+  readonly requests_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly tokens_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly concurrent_requests?: number;
+  readonly end_users?: EndUserLimits;
+  /** a time such as "2027-01-31T00:00:00Z" */
+  readonly expires_at?: string;
+}
+
+/** What is given is changed, what is null is taken away, the rest stays. */
+export interface CustomerKeyChange {
+  readonly name?: string | null;
+  readonly budget?: Budget | readonly (Budget)[] | null;
+  readonly models?: readonly (string)[] | null;
+  readonly requests_per_minute?: number | null;
+  readonly tokens_per_minute?: number | null;
+  readonly concurrent_requests?: number | null;
+  readonly end_users?: EndUserLimits | null;
+  readonly expires_at?: string | null;
+}
+
+/** A key of the account, without its secret. */
+export interface CustomerKey {
+  readonly id: string;
+  readonly name: string;
+  /** an object of amount and per, or a list of up to 5, each of another period */
+  readonly budget?: Budget | readonly (Budget)[];
+  /** 1 to 100 model IDs, in which * stands for any characters */
+  readonly models?: readonly (string)[];
+  /** an integer from 1 to 1000000000 */
+  readonly requests_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly tokens_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly concurrent_requests?: number;
+  readonly end_users?: EndUserLimits;
+  /** a time such as "2027-01-31T00:00:00Z" */
+  readonly expires_at?: string;
+  readonly state: "active" | "paused" | "revoked" | "expired";
+  /** a time, in UTC */
+  readonly created_at: string;
+  /** a time, in UTC */
+  readonly revoked_at?: string;
+  /** when its previous secret ends, or ended */
+  readonly overlap_until?: string;
+  /** made by the customer, who may change, pause and resume it */
+  readonly managed: boolean;
+}
+
+/** A key of the account, and what is left of its limits. */
+export interface CustomerKeyDetails {
+  readonly id: string;
+  readonly name: string;
+  /** an object of amount and per, or a list of up to 5, each of another period */
+  readonly budget?: Budget | readonly (Budget)[];
+  /** 1 to 100 model IDs, in which * stands for any characters */
+  readonly models?: readonly (string)[];
+  /** an integer from 1 to 1000000000 */
+  readonly requests_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly tokens_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly concurrent_requests?: number;
+  readonly end_users?: EndUserLimits;
+  /** a time such as "2027-01-31T00:00:00Z" */
+  readonly expires_at?: string;
+  readonly state: "active" | "paused" | "revoked" | "expired";
+  /** a time, in UTC */
+  readonly created_at: string;
+  /** a time, in UTC */
+  readonly revoked_at?: string;
+  /** when its previous secret ends, or ended */
+  readonly overlap_until?: string;
+  /** made by the customer, who may change, pause and resume it */
+  readonly managed: boolean;
+  /** USD, as a decimal string */
+  readonly spent: string;
+  /** USD, as a decimal string */
+  readonly held: string;
+  /** requests that run */
+  readonly running: number;
+  /** of several budgets, of the one that has the least left */
+  readonly budget_left?: string;
+  /** a time, in UTC */
+  readonly budget_resets_at?: string;
+  /** each budget, if there are several */
+  readonly budgets?: readonly ({
+    /** USD, as a decimal string */
+    readonly amount: string;
+    readonly per: "hour" | "day" | "week" | "month" | "lifetime";
+    /** USD, as a decimal string */
+    readonly spent: string;
+    /** USD, as a decimal string */
+    readonly left: string;
+    /** a time, in UTC */
+    readonly resets_at?: string;
+  })[];
+  /** that fit now */
+  readonly requests_left?: number;
+  /** that fit now */
+  readonly tokens_left?: number;
+}
+
+/** The keys of the account, revoked ones too, without their secrets. */
+export interface CustomerKeys {
+  readonly object: "list";
+  readonly data: readonly (CustomerKey)[];
+}
+
+/** A key and its secret. duplicate: it was made before, and its secret can not be had again; rotate gives it another. */
+export interface CreatedCustomerKey {
+  readonly id: string;
+  readonly name: string;
+  /** an object of amount and per, or a list of up to 5, each of another period */
+  readonly budget?: Budget | readonly (Budget)[];
+  /** 1 to 100 model IDs, in which * stands for any characters */
+  readonly models?: readonly (string)[];
+  /** an integer from 1 to 1000000000 */
+  readonly requests_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly tokens_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly concurrent_requests?: number;
+  readonly end_users?: EndUserLimits;
+  /** a time such as "2027-01-31T00:00:00Z" */
+  readonly expires_at?: string;
+  readonly state: "active" | "paused" | "revoked" | "expired";
+  /** a time, in UTC */
+  readonly created_at: string;
+  /** a time, in UTC */
+  readonly revoked_at?: string;
+  /** when its previous secret ends, or ended */
+  readonly overlap_until?: string;
+  /** made by the customer, who may change, pause and resume it */
+  readonly managed: boolean;
+  /** sk-ccr-…: only where it was made now */
+  readonly key?: string;
+  readonly duplicate: boolean;
+}
+
+/** What all keys of the account may do together. What isn’t given isn’t limited. */
+export interface OwnPolicy {
+  /** an object of amount and per, or a list of up to 5, each of another period */
+  readonly budget?: Budget | readonly (Budget)[];
+  /** 1 to 100 model IDs, in which * stands for any characters */
+  readonly models?: readonly (string)[];
+  /** an integer from 1 to 1000000000 */
+  readonly requests_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly tokens_per_minute?: number;
+  /** an integer from 1 to 1000000000 */
+  readonly concurrent_requests?: number;
+  readonly end_users?: EndUserLimits;
+}
+
+/** The credits of the account: what there is, and what ends when. */
+export interface Credits {
+  readonly account: string;
+  /** USD, as a decimal string */
+  readonly balance: string;
+  /** for requests that are running */
+  readonly held: string;
+  /** USD, as a decimal string */
+  readonly spent: string;
+  /** USD, as a decimal string */
+  readonly granted: string;
+  /** USD, as a decimal string */
+  readonly expired: string;
+  /** the balance can be spent down to minus this */
+  readonly credit_limit: string;
+  /** new requests are refused */
+  readonly frozen: boolean;
+  readonly policy?: OwnPolicy;
+  readonly limits?: AccountLimits;
+  /** what is left of each, in the order in which it is spent */
+  readonly grants: readonly ({
+    /** USD, as a decimal string */
+    readonly amount: string;
+    /** USD, as a decimal string */
+    readonly remaining: string;
+    /** null: it does not expire */
+    readonly expires_at: string | null;
+    /** the allowance that granted it */
+    readonly allowance: string | null;
+  })[];
+  readonly allowances: readonly ({
+    readonly id: string;
+    /** of the next period, in USD */
+    readonly amount: string;
+    /** of this period, in USD */
+    readonly granted: string;
+    /** USD, as a decimal string */
+    readonly remaining: string;
+    readonly per: "hour" | "day" | "week" | "month";
+    /** a time, in UTC */
+    readonly resets_at: string;
+    /** a time, in UTC */
+    readonly until?: string;
+  })[];
+}
+
+/** Who has signed in, and what it may do. */
+export interface Holder {
+  readonly account: string;
+  readonly name: string;
+  /** an API key, or a session of the site */
+  readonly signed_in_by: "key" | "host";
+  /** the ID of that API key */
+  readonly key?: string;
+  /** key: it sees that API key alone, which has limits of its own */
+  readonly scope: "account" | "key";
+  readonly may: readonly ("read" | "statements" | "keys" | "playground")[];
+  /** where chat completions are served, on this origin */
+  readonly api: string;
+  /** usage is counted by end user */
+  readonly end_users: boolean;
+}
+
+/** The models that the account may use, at its prices. GET /v1/models says more of each. */
+export interface OwnModels {
+  readonly object: "list";
+  readonly data: readonly ({
+    readonly id: string;
+    readonly name: string;
+    readonly description: string;
+    readonly owned_by: string;
+    readonly context_length: number | null;
+    /** USD per token or call, as decimal strings */
+    readonly pricing: Readonly<Record<string, string | readonly ({
+      readonly cost: string;
+      readonly min: number;
+      readonly max?: number;
+    })[]>>;
+  })[];
+}
+
+/** A short-lived API key for the page that asked for it. What it spends is charged to the account. */
+export interface PlaygroundKey {
+  /** ses-… */
+  readonly key: string;
+  /** a time, in UTC */
+  readonly expires_at: string;
+  /** USD, as a decimal string */
+  readonly max_spend: string;
+}
+
+/** One request: what it was, and what was charged. It holds no prompt and no answer. */
+export interface OwnRequest {
+  /** the x-request-id of its response */
+  readonly id: string;
+  /** when it arrived */
+  readonly created_at: string;
+  /** the ID of the API key */
+  readonly key: string;
+  readonly endpoint: "completions" | "metered";
+  /** of its response; 499 if the client left before */
+  readonly status: number;
+  /** of its error */
+  readonly code?: string;
+  readonly model?: string;
+  readonly streamed: boolean;
+  /** ms */
+  readonly first_byte_ms?: number;
+  /** ms */
+  readonly duration_ms: number;
+  readonly ending?: string;
+  readonly finish_reason?: string;
+  /** refused: it never ran; unsettled: its charge is not posted yet; voided: nothing is charged */
+  readonly state: "refused" | "unsettled" | "voided" | "settled";
+  /** USD, as a decimal string */
+  readonly charged: string;
+  /** the client's own x-request-id */
+  readonly client_request_id?: string;
+  readonly usage?: {
+    readonly prompt_tokens: number;
+    readonly cached_tokens?: number;
+    readonly completion_tokens: number;
+    readonly reasoning_tokens?: number;
+  };
+  /** the end user */
+  readonly user?: string;
+}
+
+/** Requests of the account, the newest first. */
+export interface OwnRequests {
+  readonly object: "list";
+  readonly data: readonly (OwnRequest)[];
+  /** for cursor, where there may be more; null: there are no more */
+  readonly next_cursor: string | null;
+}
+
+/** A month of the account: closing = opening + granted + adjusted - expired - charged + refunded. */
+export interface OwnStatement {
+  readonly account: string;
+  readonly month: string;
+  /** a time, in UTC */
+  readonly from: string;
+  /** a time, in UTC */
+  readonly to: string;
+  /** USD, as a decimal string */
+  readonly opening: string;
+  /** USD, as a decimal string */
+  readonly granted: string;
+  /** USD, as a decimal string */
+  readonly adjusted: string;
+  /** USD, as a decimal string */
+  readonly expired: string;
+  /** USD, as a decimal string */
+  readonly charged: string;
+  /** USD, as a decimal string */
+  readonly refunded: string;
+  /** USD, as a decimal string */
+  readonly closing: string;
+  readonly charges: readonly ({
+    readonly model: string;
+    readonly key: string;
+    readonly requests: number;
+    /** USD, as a decimal string */
+    readonly charged: string;
+    /** USD, as a decimal string */
+    readonly refunded: string;
+  })[];
+  readonly end_users: readonly ({
+    readonly user: string;
+    readonly requests: number;
+    /** USD, as a decimal string */
+    readonly charged: string;
+    /** USD, as a decimal string */
+    readonly refunded: string;
+  })[];
+  readonly credits: readonly ({
+    readonly type: string;
+    /** a time, in UTC */
+    readonly at: string;
+    /** USD, as a decimal string */
+    readonly amount: string;
+    /** USD, as a decimal string */
+    readonly balance: string;
+    readonly allowance?: string;
+  })[];
+}
+
+/** Sums over the requests that ended on a day, in UTC, by day, key, model or end user. */
+export interface OwnUsage {
+  readonly object: "list";
+  readonly data: readonly ({
+    /** a day such as "2027-01-31", in UTC */
+    readonly day?: string;
+    readonly key?: string;
+    readonly model?: string;
+    /** empty for none; (other) for those beyond 1,000 on a day */
+    readonly user?: string;
+    readonly requests: number;
+    readonly errors: number;
+    /** requests whose client disconnected before the end */
+    readonly aborted: number;
+    readonly prompt_tokens: number;
+    readonly cached_tokens: number;
+    readonly completion_tokens: number;
+    readonly reasoning_tokens: number;
+    /** USD, as a decimal string */
+    readonly charged: string;
+  })[];
+}
+
 /** A function for each operation of the admin API. */
 export interface AdminClient {
   /** Get the name and the permissions of the operator. `GET /me` */
@@ -1043,6 +1412,8 @@ export interface AdminClient {
   getEndUser(input: { readonly account: string; readonly end_user: string; readonly key?: string }, options?: CallOptions): Promise<EndUserCounters>;
   /** Add credits to an account. `POST /accounts/{account}/grants` */
   createGrant(input: { readonly account: string } & NewGrant, options?: ChangeOptions): Promise<CreditsChange>;
+  /** List what is left of the grants of an account, and when it expires. `GET /accounts/{account}/grants` */
+  listGrants(input: { readonly account: string }, options?: CallOptions): Promise<Grants>;
   /** Correct a balance, up or down. `POST /accounts/{account}/adjustments` */
   createAdjustment(input: { readonly account: string } & NewAdjustment, options?: ChangeOptions): Promise<CreditsChange>;
   /** List the journal of an account. `GET /accounts/{account}/journal` */
@@ -1088,7 +1459,7 @@ export interface AdminClient {
   /** List all models with their targets, prices and costs. `GET /models` */
   listModels(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<ModelList>;
   /** Search the log of requests. `GET /requests` */
-  listRequests(input?: { readonly account?: string; readonly key?: string; readonly model?: string; readonly provider?: string; readonly status?: string; readonly code?: string; readonly from?: string; readonly to?: string; readonly cursor?: string; readonly limit?: number }, options?: CallOptions): Promise<FoundRequests>;
+  listRequests(input?: { readonly account?: string; readonly key?: string; readonly model?: string; readonly status?: string; readonly from?: string; readonly to?: string; readonly cursor?: string; readonly limit?: number; readonly provider?: string; readonly code?: string }, options?: CallOptions): Promise<FoundRequests>;
   /** Get a request from the log. `GET /requests/{request}` */
   getRequest(input: { readonly request: string }, options?: CallOptions): Promise<LoggedRequest>;
   /** List providers with their state, history, errors and keys. `GET /providers` */
@@ -1108,5 +1479,49 @@ export interface AdminClient {
   /** This document. `GET /openapi.json` */
   getDescription(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
   /** The console, for browsers. A browser without valid credentials gets it too, and it asks for a token; a program gets a 401. `GET /` */
+  getPage(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<string>;
+}
+
+/** A function for each operation of the account API. */
+export interface AccountClient {
+  /** Get who has signed in, and what it may do. `GET /me` */
+  getMe(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Holder>;
+  /** Get the credits of the account. `GET /credits` */
+  getCredits(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Credits>;
+  /** List the models that the account may use, at its prices. `GET /models` */
+  listModels(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<OwnModels>;
+  /** Query usage and charges. `GET /usage` */
+  queryUsage(input?: { readonly from?: string; readonly to?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'key' | 'model' | 'user')[] }, options?: CallOptions): Promise<OwnUsage>;
+  /** Query usage and charges, as CSV. `GET /usage` */
+  queryUsageCsv(input?: { readonly from?: string; readonly to?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'key' | 'model' | 'user')[] }, options?: CallOptions): Promise<string>;
+  /** List the API keys of the account. `GET /keys` */
+  listKeys(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<CustomerKeys>;
+  /** Create an API key, and show it once. `POST /keys` */
+  createKey(input: NewCustomerKey, options?: ChangeOptions): Promise<CreatedCustomerKey>;
+  /** Get the limits of an API key, and what is left of them. `GET /keys/{id}` */
+  getKey(input: { readonly id: string }, options?: CallOptions): Promise<CustomerKeyDetails>;
+  /** Change the limits of an API key that the customer made. `PATCH /keys/{id}` */
+  updateKey(input: { readonly id: string } & CustomerKeyChange, options?: ChangeOptions): Promise<CustomerKey>;
+  /** Revoke an API key permanently. `DELETE /keys/{id}` */
+  revokeKey(input: { readonly id: string }, options?: ChangeOptions): Promise<CustomerKey>;
+  /** Reject an API key that the customer made until it is resumed. `POST /keys/{id}/pause` */
+  pauseKey(input: { readonly id: string }, options?: ChangeOptions): Promise<CustomerKey>;
+  /** Accept a paused API key again, if the customer made it. `POST /keys/{id}/resume` */
+  resumeKey(input: { readonly id: string }, options?: ChangeOptions): Promise<CustomerKey>;
+  /** Replace the secret of an API key, and show it once. `POST /keys/{id}/rotate` */
+  rotateKey(input: { readonly id: string } & Rotation, options?: ChangeOptions): Promise<CreatedCustomerKey>;
+  /** Search the requests of the account. `GET /requests` */
+  listRequests(input?: { readonly key?: string; readonly model?: string; readonly status?: string; readonly from?: string; readonly to?: string; readonly cursor?: string; readonly limit?: number }, options?: CallOptions): Promise<OwnRequests>;
+  /** Get a request of the account. `GET /requests/{request}` */
+  getRequest(input: { readonly request: string }, options?: CallOptions): Promise<OwnRequest>;
+  /** Get the statement of a month. `GET /statements/{month}` */
+  getStatement(input: { readonly month: string }, options?: CallOptions): Promise<OwnStatement>;
+  /** Get the statement of a month, as CSV. `GET /statements/{month}` */
+  getStatementCsv(input: { readonly month: string }, options?: CallOptions): Promise<string>;
+  /** Get a short-lived API key for the playground of a session of the site. `POST /playground` */
+  createPlaygroundKey(input: Readonly<Record<string, never>>, options?: ChangeOptions): Promise<PlaygroundKey>;
+  /** This document. `GET /openapi.json` */
+  getDescription(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
+  /** The account page, for browsers. A browser without valid credentials gets it too, and it asks for an API key; a program gets a 401. `GET /` */
   getPage(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<string>;
 }

@@ -1,7 +1,7 @@
-import type { AdminClient } from './admin-api.generated.ts';
+import type { AccountClient, AdminClient } from './admin-api.generated.ts';
 import { AdminApiError, errorOfAnswer, invalidAnswer } from './admin-api-error.ts';
 import type { ChangeOptions } from './call-options.ts';
-import { OPERATIONS } from './operations.generated.ts';
+import { ACCOUNT_OPERATIONS, OPERATIONS } from './operations.generated.ts';
 
 export interface AdminClientOptions {
   /** Where the admin API is mounted: `https://api.example.com/admin`. */
@@ -10,6 +10,11 @@ export interface AdminClientOptions {
   readonly token: string;
   /** @default the global `fetch` */
   readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
+}
+
+export interface AccountClientOptions extends Omit<AdminClientOptions, 'token'> {
+  /** An API key of the account. Without it the request has the cookies of the page's own origin: a session of the host's. */
+  readonly apiKey?: string;
 }
 
 /** An operation as requests need it. */
@@ -35,21 +40,40 @@ type Input = Readonly<Record<string, unknown>>;
  * @throws {TypeError} naming the invalid option
  */
 export function createAdminClient(options: AdminClientOptions): AdminClient {
-  const send = createSender(options);
-  const operations: readonly (readonly [string, Operation])[] = Object.entries(OPERATIONS);
+  checkOptions('createAdminClient', options, 'token');
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- generated from one table: a test calls each function
-  return Object.fromEntries(
-    operations.map(([name, operation]) => [
-      name,
-      async (input: Input = {}, call: ChangeOptions = {}) => await send(operation, input, call),
-    ]),
-  ) as unknown as AdminClient;
+  return functionsOf(OPERATIONS, createSender(options, options.token, 'admin API')) as AdminClient;
+}
+
+/**
+ * Creates a client of the account API, as `createAdminClient` does of the admin API.
+ *
+ * @throws {TypeError} naming the invalid option
+ */
+export function createAccountClient(options: AccountClientOptions): AccountClient {
+  checkOptions('createAccountClient', options, 'apiKey');
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- generated from one table: a test calls each function
+  return functionsOf(
+    ACCOUNT_OPERATIONS,
+    createSender(options, options.apiKey, 'account API'),
+  ) as AccountClient;
+}
+
+function functionsOf(table: Readonly<Record<string, Operation>>, send: Send): object {
+  const functions = Object.entries(table).map(([name, operation]) => [
+    name,
+    async (input: Input = {}, call: ChangeOptions = {}) => await send(operation, input, call),
+  ]);
+  return Object.fromEntries(functions);
 }
 
 type Send = (operation: Operation, input: Input, call: ChangeOptions) => Promise<unknown>;
 
-function createSender(options: AdminClientOptions): Send {
-  const { baseURL, token, fetch: ask = fetch } = checkOptions(options);
+function createSender(
+  { baseURL, fetch: ask = fetch }: Pick<AdminClientOptions, 'baseURL' | 'fetch'>,
+  token: string | undefined,
+  api: string,
+): Send {
   const base = baseURL.endsWith('/') ? baseURL.slice(0, -1) : baseURL;
   return async (operation, input, { signal, idempotencyKey }) => {
     const { path, rest } = fillPath(operation.path, input);
@@ -59,7 +83,7 @@ function createSender(options: AdminClientOptions): Send {
     const request: RequestInit = {
       method: operation.method,
       headers: {
-        authorization: `Bearer ${token}`,
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
         accept: 'application/json',
         ...(operation.hasBody && { 'content-type': 'application/json' }),
         ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
@@ -69,7 +93,7 @@ function createSender(options: AdminClientOptions): Send {
       ...(operation.hasBody && { body: JSON.stringify(rest) }),
       ...(signal && { signal }),
     };
-    const [response, body] = await exchange(() => ask(url, request), signal);
+    const [response, body] = await exchange(() => ask(url, request), api, signal);
     if (!response.ok) throw errorOfAnswer(response, body);
     return operation.answer === 'text' ? body : parseAnswer(response, body);
   };
@@ -78,6 +102,7 @@ function createSender(options: AdminClientOptions): Send {
 /** @throws {AdminApiError} `no_answer`; the signal's reason if it ended the call */
 async function exchange(
   send: () => Promise<Response>,
+  api: string,
   signal: AbortSignal | undefined,
 ): Promise<[Response, string]> {
   try {
@@ -86,7 +111,7 @@ async function exchange(
   } catch (error) {
     signal?.throwIfAborted();
     throw new AdminApiError(
-      `The admin API did not answer: ${reasonOf(error)}`,
+      `The ${api} did not answer: ${reasonOf(error)}`,
       { status: 0, code: 'no_answer', shouldRetry: true },
       { cause: error },
     );
@@ -133,24 +158,29 @@ function definedTexts(input: Input): Record<string, string> {
 }
 
 /** @throws {TypeError} naming the invalid option */
-function checkOptions(options: AdminClientOptions): AdminClientOptions {
+function checkOptions(
+  maker: string,
+  options: AdminClientOptions | AccountClientOptions,
+  credentials: 'token' | 'apiKey',
+): void {
   for (const name of Object.keys(options)) {
-    if (!['baseURL', 'token', 'fetch'].includes(name)) {
-      throw new TypeError(`createAdminClient has no option ${JSON.stringify(name)}`);
+    if (!['baseURL', credentials, 'fetch'].includes(name)) {
+      throw new TypeError(`${maker} has no option ${JSON.stringify(name)}`);
     }
   }
-  const { baseURL, token, fetch: ask }: { readonly [Name in keyof AdminClientOptions]?: unknown } = options;
+  const { baseURL, fetch: ask }: { readonly baseURL?: unknown; readonly fetch?: unknown } = options;
   if (typeof baseURL !== 'string' || !/^https?:\/\/[^/?#]+(?:\/[^?#]*)?$/.test(baseURL)) {
     throw new TypeError(
       `baseURL must be an absolute http(s) URL without a query, got ${JSON.stringify(baseURL)}`,
     );
   }
+  const given: unknown = Reflect.get(options, credentials);
+  const isMissing = given === undefined && credentials === 'apiKey';
   // What is given may be a secret with a typo: it is not shown.
-  if (typeof token !== 'string' || !/^[!-~]+$/.test(token)) {
-    throw new TypeError('token must be a string of printable ASCII characters without spaces');
+  if (!isMissing && (typeof given !== 'string' || !/^[!-~]+$/.test(given))) {
+    throw new TypeError(`${credentials} must be a string of printable ASCII characters without spaces`);
   }
   if (ask !== undefined && typeof ask !== 'function') {
     throw new TypeError(`fetch must be a function, got ${typeof ask}`);
   }
-  return options;
 }

@@ -9,6 +9,7 @@ export const OPERATIONS = {
   deleteAccount: {"method":"DELETE","path":"/accounts/{account}","hasBody":false,"answer":"json"},
   getEndUser: {"method":"GET","path":"/accounts/{account}/end-users/{end_user}","hasBody":false,"answer":"json"},
   createGrant: {"method":"POST","path":"/accounts/{account}/grants","hasBody":true,"answer":"json"},
+  listGrants: {"method":"GET","path":"/accounts/{account}/grants","hasBody":false,"answer":"json"},
   createAdjustment: {"method":"POST","path":"/accounts/{account}/adjustments","hasBody":true,"answer":"json"},
   listJournal: {"method":"GET","path":"/accounts/{account}/journal","hasBody":false,"answer":"json"},
   getStatement: {"method":"GET","path":"/accounts/{account}/statements/{month}","hasBody":false,"answer":"json"},
@@ -40,6 +41,30 @@ export const OPERATIONS = {
   listRunningRequests: {"method":"GET","path":"/running","hasBody":false,"answer":"json"},
   getStatus: {"method":"GET","path":"/status","hasBody":false,"answer":"json"},
   verifyAccounts: {"method":"GET","path":"/verification","hasBody":false,"answer":"json"},
+  getDescription: {"method":"GET","path":"/openapi.json","hasBody":false,"answer":"json"},
+  getPage: {"method":"GET","path":"/","hasBody":false,"answer":"text"},
+} as const;
+
+/** By the name of its function. */
+export const ACCOUNT_OPERATIONS = {
+  getMe: {"method":"GET","path":"/me","hasBody":false,"answer":"json"},
+  getCredits: {"method":"GET","path":"/credits","hasBody":false,"answer":"json"},
+  listModels: {"method":"GET","path":"/models","hasBody":false,"answer":"json"},
+  queryUsage: {"method":"GET","path":"/usage","hasBody":false,"answer":"json"},
+  queryUsageCsv: {"method":"GET","path":"/usage","hasBody":false,"query":{"format":"csv"},"answer":"text"},
+  listKeys: {"method":"GET","path":"/keys","hasBody":false,"answer":"json"},
+  createKey: {"method":"POST","path":"/keys","hasBody":true,"answer":"json"},
+  getKey: {"method":"GET","path":"/keys/{id}","hasBody":false,"answer":"json"},
+  updateKey: {"method":"PATCH","path":"/keys/{id}","hasBody":true,"answer":"json"},
+  revokeKey: {"method":"DELETE","path":"/keys/{id}","hasBody":false,"answer":"json"},
+  pauseKey: {"method":"POST","path":"/keys/{id}/pause","hasBody":true,"answer":"json"},
+  resumeKey: {"method":"POST","path":"/keys/{id}/resume","hasBody":true,"answer":"json"},
+  rotateKey: {"method":"POST","path":"/keys/{id}/rotate","hasBody":true,"answer":"json"},
+  listRequests: {"method":"GET","path":"/requests","hasBody":false,"answer":"json"},
+  getRequest: {"method":"GET","path":"/requests/{request}","hasBody":false,"answer":"json"},
+  getStatement: {"method":"GET","path":"/statements/{month}","hasBody":false,"answer":"json"},
+  getStatementCsv: {"method":"GET","path":"/statements/{month}","hasBody":false,"query":{"format":"csv"},"answer":"text"},
+  createPlaygroundKey: {"method":"POST","path":"/playground","hasBody":true,"answer":"json"},
   getDescription: {"method":"GET","path":"/openapi.json","hasBody":false,"answer":"json"},
   getPage: {"method":"GET","path":"/","hasBody":false,"answer":"text"},
 } as const;

@@ -13,7 +13,7 @@ import { bothPatterns, ModelPatterns } from '../options/model-patterns.ts';
 import { hostCaller, loggableFailure } from './host-caller.ts';
 import { keptPolicy } from './key-terms.ts';
 import { hashApiKey, isApiKey } from './key-secret.ts';
-import type { Caller } from './caller.ts';
+import { type AuthenticatedKey, authenticatedKey, type Caller } from './caller.ts';
 import type { SessionTokens } from './session-tokens.ts';
 import { callerOfSession, isSession } from './sessions.ts';
 
@@ -87,6 +87,11 @@ export class Authenticator {
       if (rejection) throw rejection;
       return this.#lookUp(hash, { apiKey, headers, readsHeaders: false });
     });
+  }
+
+  /** Whose key a request has, for the host. */
+  async keyOf(headers: IncomingHttpHeaders): Promise<AuthenticatedKey> {
+    return authenticatedKey(await this.authenticate(headers));
   }
 
   /** The origins of the pages that may use the session of a request; undefined if it has none that is valid. */

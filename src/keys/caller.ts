@@ -30,6 +30,22 @@ export interface Caller {
   readonly upstreamKeys?: ByokKeys;
 }
 
+/** Whose API key a request has. */
+export interface AuthenticatedKey {
+  readonly account: string;
+  /** The key's ID, or the label that your `authenticate` gave it. */
+  readonly key: string;
+  /** `ledger`: made by `router.keys`. `session`: made by `router.sessions`. `host`: accepted by your `authenticate`. */
+  readonly from: 'ledger' | 'session' | 'host';
+  /** Whom its requests are for. */
+  readonly endUser?: string;
+}
+
+export function authenticatedKey({ account, key, externalKey, session, endUser }: Caller): AuthenticatedKey {
+  const from = session ? 'session' : externalKey ? 'host' : 'ledger';
+  return { account, key, from, ...(endUser !== undefined && { endUser }) };
+}
+
 /** A caller's own provider keys (BYOK), in a private member so that neither logs nor JSON contain them. */
 export class ByokKeys {
   readonly #byProvider = new Map<string, string>();

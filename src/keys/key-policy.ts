@@ -59,7 +59,7 @@ export interface PolicyField<Field extends PolicyFieldName> {
 
 /**
  * All that a policy can say, in the order in which it is said. What a field must be is in key-terms.ts; the admin API has a
- * schema for each field (`admin/key-schemas.ts`), the command line a parser (`cli/commands/key-options.ts`).
+ * schema for each field (`json-api/key-schemas.ts`), the command line a parser (`cli/commands/key-options.ts`).
  */
 export const POLICY_FIELDS: { readonly [Field in PolicyFieldName]: PolicyField<Field> } = {
   name: {
@@ -113,6 +113,13 @@ export const POLICY_FIELDS: { readonly [Field in PolicyFieldName]: PolicyField<F
 
 export const POLICY_FIELD_NAMES: readonly PolicyFieldName[] =
   Object.keys(POLICY_FIELDS).filter(isPolicyField);
+
+/** Whether it limits anything, or makes it dearer: its name and notes do not. */
+export function hasLimits(policy: KeyPolicy): boolean {
+  return POLICY_FIELD_NAMES.some(
+    (field) => field !== 'name' && field !== 'metadata' && policy[field] !== undefined,
+  );
+}
 
 export function isPolicyField(name: string): name is PolicyFieldName {
   return Object.hasOwn(POLICY_FIELDS, name);

@@ -2,6 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 import { AuthenticationError } from '../errors/key-errors.ts';
 import { SESSION_PREFIX } from '../ledger/contract/reserved-ids.ts';
+import type { Markup } from '../metering/markup.ts';
 
 /** What a session says, signed. */
 export interface SessionClaims {
@@ -11,6 +12,8 @@ export interface SessionClaims {
   readonly user?: string;
   /** Patterns of model IDs; undefined for all. */
   readonly models?: readonly string[];
+  /** Added to the prices of its requests. */
+  readonly markup?: Markup;
   /** USD. */
   readonly maxSpend: string;
   /** In ms since the epoch. */

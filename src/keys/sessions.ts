@@ -7,6 +7,7 @@ import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledg
 import { parseUsd } from '../ledger/contract/money.ts';
 import { SESSION_PREFIX } from '../ledger/contract/reserved-ids.ts';
 import { checkAccount, isEndUser } from '../ledger/engine/validate-commands.ts';
+import { type Markup, parseMarkup } from '../metering/markup.ts';
 import { ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
 import { optionError } from '../options/resolve-options.ts';
 import type { SessionOptions } from '../options/session-options.ts';
@@ -38,6 +39,8 @@ export interface CreateSession {
   readonly user?: string;
   /** Patterns of the models that it may use. @default all */
   readonly models?: readonly string[];
+  /** Added to the prices of its requests. @default none: a key's markup is that key's alone */
+  readonly markup?: Markup;
   /** The most that it can spend, in USD. */
   readonly maxSpend: string;
   /** How long it is valid, in ms: at most 86400000 (1 day). */
@@ -64,6 +67,7 @@ const MEMBERS: Record<keyof CreateSession, true> = {
   account: true,
   user: true,
   models: true,
+  markup: true,
   maxSpend: true,
   ttlMs: true,
   origins: true,
@@ -139,7 +143,7 @@ export function callerOfSession(
   const claims = tokens.read(session);
   if (now >= claims.expiresAt) throw new AuthenticationError('expired_api_key');
   if (origin !== undefined && !claims.origins.includes(origin)) throw new OriginNotAllowedError();
-  const { account, id, models, user } = claims;
+  const { account, id, models, markup, user } = claims;
   return {
     account,
     key: id,
@@ -147,6 +151,7 @@ export function callerOfSession(
     session: keyOfSession(claims, session),
     ...(user !== undefined && { endUser: user }),
     ...(models && { models: new ModelPatterns(models) }),
+    ...(markup && { markup }),
   };
 }
 
@@ -172,11 +177,12 @@ function parseSession(options: CreateSession, now: number): SessionClaims {
       `sessions.create has no option ${JSON.stringify(unknown)}; it takes ${Object.keys(MEMBERS).join(', ')}`,
     );
   }
-  const { account, user, models, maxSpend, ttlMs, origins } = options;
+  const { account, user, models, markup, maxSpend, ttlMs, origins } = options;
   checkAccount(account);
   if (user !== undefined && !isEndUser(user)) {
     throw optionError('user', `a text of 1 to ${MAX_END_USER_LENGTH} characters`, user);
   }
+  if (markup !== undefined) parseMarkup(markup, 'markup');
   if (parseUsd(maxSpend, 'maxSpend') <= 0n)
     throw new TypeError(`maxSpend must be more than 0, got ${maxSpend}`);
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 1 || ttlMs > MAX_TTL_MS) {
@@ -191,6 +197,7 @@ function parseSession(options: CreateSession, now: number): SessionClaims {
     account,
     ...(user !== undefined && { user }),
     ...(models !== undefined && { models: parseModelPatterns(models, 'models').patterns }),
+    ...(markup !== undefined && { markup: { ...markup } }),
     maxSpend,
     expiresAt: now + ttlMs,
     origins: [...origins],

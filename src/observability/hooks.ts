@@ -47,7 +47,15 @@ export interface Hooks {
 }
 
 /** The endpoint that a path names; `metered` is a route of your own, behind `router.meter`. */
-export type EndpointName = 'completions' | 'models' | 'model' | 'credits' | 'generation' | 'metered';
+export type EndpointName =
+  | 'completions'
+  | 'models'
+  | 'model'
+  | 'credits'
+  | 'generation'
+  | 'key'
+  | 'usage'
+  | 'metered';
 
 export interface RequestStarted {
   /** `x-request-id` of the response, and the id in the ledger. */

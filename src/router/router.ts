@@ -1,3 +1,5 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
 import { SlotList } from '../async/slot-list.ts';
 import { createNodeHandler, type NodeHandler } from '../adapters/node.ts';
 import { createWebHandler, type WebHandler } from '../adapters/web.ts';
@@ -10,13 +12,13 @@ import { ResponseRecorder } from '../http/response-recorder.ts';
 import { pathOf } from '../http/url.ts';
 import { type Accounts, createAccountPolicies } from '../keys/account-policies.ts';
 import { type ApiKeys, createApiKeys } from '../keys/api-keys.ts';
+import type { AuthenticatedKey } from '../keys/caller.ts';
 import { createSessions, type Sessions } from '../keys/sessions.ts';
 import { hostCaller } from '../keys/host-caller.ts';
 import { RequestIds } from '../ledger/contract/request-ids.ts';
 import { createAccounts } from '../ledger/operations/accounts.ts';
 import { type Credits, createCredits } from '../ledger/operations/credits.ts';
-import { dimensionNames } from '../options/resolve-dimensions.ts';
-import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
+import type { UsageQueries } from '../ledger/operations/usage-queries.ts';
 import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
 import type { RequestLog } from '../request-log/request-log.ts';
 import { guard } from '../observability/hook-runner.ts';
@@ -49,6 +51,13 @@ export interface ChatCompletionsRouter extends NodeHandler {
   readonly fetch: WebHandler;
   /** API keys of your customers. */
   readonly keys: ApiKeys;
+  /**
+   * Whose API key a request has, for routes of your own that cost nothing: as the router authenticates its requests.
+   *
+   * @param headers - of the request, names in lower case; only `authorization` and `origin` are read, or what your `authenticate` reads
+   * @throws {AuthenticationError} with a `status` of 401 and a `code`, if the key is missing, unknown, paused, revoked or expired
+   */
+  authenticate(headers: IncomingHttpHeaders): Promise<AuthenticatedKey>;
   /** Your customers' prepaid credits, in USD as decimal strings. */
   readonly credits: Credits;
   /** Usage by day, account, key and model. */
@@ -174,9 +183,10 @@ export function createRouterWithTimers(
   return Object.assign(createNodeHandler(handle, newId), {
     fetch: createWebHandler(handle, newId),
     keys: createApiKeys(store, authenticator, now),
+    authenticate: (headers: IncomingHttpHeaders) => authenticator.keyOf(headers),
     credits: createCredits(store, now),
     accounts: createAccountPolicies(store, createAccounts(store, requestLog), authenticator),
-    usage: createUsageQueries(store, now, dimensionNames(settings.dimensions)),
+    usage: services.usage,
     requestLog: readerOf(requestLog),
     sessions: createSessions(store, services.sessionTokens, now),
     holds: createHolds({

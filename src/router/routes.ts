@@ -12,20 +12,26 @@ import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
 import { sendCredits } from '../endpoints/credits.ts';
 import { type GenerationServices, sendGeneration } from '../endpoints/generation.ts';
+import { type KeyServices, sendKey } from '../endpoints/key.ts';
 import { type MeteredEndpoint, type MeteredServices, serveMetered } from '../endpoints/metered.ts';
 import { type ModelEndpoint, sendModel, sendModels, sendPublicModels } from '../endpoints/models.ts';
+import { sendUsage, type UsageServices } from '../endpoints/usage.ts';
 
-export interface RouteServices extends ChatCompletionServices, Pick<MeteredServices, 'holds'> {
+export interface RouteServices
+  extends ChatCompletionServices, Pick<MeteredServices, 'holds'>, KeyServices, UsageServices {
   readonly authenticator: Authenticator;
   readonly store: LedgerStore;
   readonly requestLog: GenerationServices['requestLog'];
 }
 
+/** Records of the caller's own account. */
+type RecordName = 'credits' | 'generation' | 'key' | 'usage';
+
 /** The endpoint that a path names. */
 export type Endpoint =
   | MeteredEndpoint
   | { readonly name: 'models' }
-  | { readonly name: 'credits' | 'generation' | 'completions' }
+  | { readonly name: RecordName | 'completions' }
   | ModelEndpoint;
 
 /**
@@ -77,6 +83,12 @@ export async function route(
         return;
       case 'generation':
         await sendGeneration(exchange, caller, services);
+        return;
+      case 'key':
+        await sendKey(exchange, caller, services);
+        return;
+      case 'usage':
+        await sendUsage(exchange, caller, services);
         return;
       case 'metered':
         await serveMetered(exchange, client, caller, endpoint, services, active);
@@ -143,9 +155,21 @@ export function findEndpoint(url: string, basePath: string): Endpoint | undefine
     }
   }
   const [word, author = '', slug = ''] = trimSlashes(inside).split('/').slice(-3);
-  if (word !== 'model' || author === '' || slug === '') return undefined;
+  if (word !== 'model' || author === '' || slug === '') {
+    const record = LAST_WORDS.get(slug || author || (word ?? ''));
+    return record && { name: record };
+  }
   return { name: 'model', id: decodeOnce(`${author}/${slug}`), inData: true };
 }
+
+/** At the end of a path that names no other endpoint, because a mount may contain these words. */
+const LAST_WORDS: ReadonlyMap<string, RecordName> = new Map([
+  ['key', 'key'],
+  ['usage', 'usage'],
+  // OpenRouter's and Vercel's names for it.
+  ['activity', 'usage'],
+  ['report', 'usage'],
+]);
 
 /** As `findEndpoint`, but remembers the URL of the last completion: almost all requests of a router have the same one. */
 export function endpointFinder(basePath: string): (url: string) => Endpoint | undefined {

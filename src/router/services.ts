@@ -13,6 +13,7 @@ import type { SessionTokens } from '../keys/session-tokens.ts';
 import type { RequestLogStore } from '../ledger/contract/request-log.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { Maintenance } from '../ledger/operations/maintenance.ts';
+import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
 import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
 import { nameOfStore, openStore, requestLogOf } from '../ledger/stores/open-store.ts';
@@ -20,6 +21,7 @@ import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { EventTemplates } from '../metering/event-template.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
 import { resolveSettings, assertObject, type Settings } from '../options/resolve-options.ts';
+import { dimensionNames } from '../options/resolve-dimensions.ts';
 import { resolveThresholds } from '../options/resolve-thresholds.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { RequestLogWriter } from '../request-log/request-log.ts';
@@ -45,6 +47,7 @@ export interface RouterServices extends RouteServices {
   readonly storeName: string;
   readonly hooks: HookRunner;
   readonly requestLog: RequestLogWriter;
+  readonly usage: UsageQueries;
   readonly clock: StoreClock;
   readonly current: CurrentCatalog;
   readonly discovery: ModelDiscovery;
@@ -107,6 +110,7 @@ export function createServices(
   });
   const client = new ProviderClient(transport, providerKeys, recentErrors);
   return {
+    usage: createUsageQueries(store, () => clock.now(), dimensionNames(settings.dimensions)),
     settings,
     hooks,
     requestLog,

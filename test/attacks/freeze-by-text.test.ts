@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { endpoints } from '../../src/admin/endpoints.ts';
-import { AdminRoutes } from '../../src/admin/admin-routes.ts';
+import { ApiRoutes } from '../../src/json-api/api-routes.ts';
 import { findEndpoint } from '../../src/router/routes.ts';
 import { type Gateway, QUESTION, startGateway } from '../helpers/gateway.ts';
 import { answerJson } from '../helpers/provider.ts';
@@ -10,7 +10,7 @@ import { cpuTime, cpuTimeOf } from './cpu-time.ts';
 const KIB = 1024;
 
 describe('the path of a request', () => {
-  const routes = new AdminRoutes(endpoints, '/admin');
+  const routes = new ApiRoutes(endpoints, '/admin');
   const HOSTILE: readonly (readonly [what: string, path: string])[] = [
     ['slashes', '/'.repeat(16 * KIB)],
     ['slashes in the middle', `/v1${'/'.repeat(16 * KIB)}x`],

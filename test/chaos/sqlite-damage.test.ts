@@ -82,13 +82,24 @@ async function openDamaged(file: string, isRight: (books: string) => boolean): P
   }
 }
 
-/** All that is money, account by account; names and ids, which are no sums, can't be checked by adding up. */
+/**
+ * The sums, account by account. What can't be checked by adding up isn't in it: names, ids, and the rows of grants, which
+ * say when a part of the balance expires and not how large it is.
+ */
 async function booksOf(store: LedgerStore): Promise<string> {
   const accounts = [];
   for await (const account of store.accounts()) {
-    const balance = await store.balance(account);
+    const { available, held, spent, granted, expired, writtenOff } = (await store.balance(account)) ?? {};
     const lines = await store.journal(account, 0n, Infinity);
-    accounts.push([balance, lines.map(({ type, seq, amount }) => [type, seq, amount])]);
+    accounts.push([
+      available,
+      held,
+      spent,
+      granted,
+      expired,
+      writtenOff,
+      lines.map(({ type, seq, amount }) => [type, seq, amount]),
+    ]);
   }
   return JSON.stringify(accounts, (_key, value: unknown) =>
     typeof value === 'bigint' ? value.toString() : value,

@@ -14,14 +14,14 @@ import {
   type UsageRow,
 } from 'chat-completions-router/client';
 
-import type { InJson } from '../../src/admin/in-json.ts';
+import type { InJson } from '../../src/json-api/in-json.ts';
 import type {
   CreatedKeyAnswer,
   KeyAnswer,
   KeyDetailsAnswer,
   PolicyBody,
   PolicyChange,
-} from '../../src/admin/key-schemas.ts';
+} from '../../src/json-api/key-schemas.ts';
 import type { CreditsEntry, RunningRequest as RouterRequest, UsageSummary } from '../../src/index.ts';
 
 /** `true` where what the router has can be given for what the client names; else it doesn't compile. */

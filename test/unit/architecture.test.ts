@@ -74,9 +74,21 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'ledger/operations',
     ...GROUND,
   ],
-  admin: [
+  'json-api': ['adapters', 'keys', 'http', 'options', 'observability', 'request-log', 'metering', ...GROUND],
+  account: [
+    'json-api',
     'router',
-    'adapters',
+    'catalog',
+    'keys',
+    'http',
+    'request-log',
+    'ledger/engine',
+    'ledger/operations',
+    ...GROUND,
+  ],
+  admin: [
+    'json-api',
+    'router',
     'keys',
     'http',
     'options',
@@ -118,7 +130,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Public entry → the parts whose names it exports. An entry holds no logic. */
 const ENTRIES: Readonly<Record<string, readonly string[]>> = {
-  'admin.ts': ['platform', 'admin'],
+  'account.ts': ['platform', 'account', 'json-api'],
+  'admin.ts': ['platform', 'admin', 'json-api'],
   'cli.ts': ['platform', 'cli'],
   'client.ts': ['client'],
   'fastify.ts': ['platform', 'adapters'],
@@ -181,8 +194,8 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
   'node:sqlite': ['ledger/stores/sqlite/sqlite-store.ts'],
   preact: ['admin/page/'],
   'preact/hooks': ['admin/page/'],
-  valibot: ['admin/'],
-  '@valibot/to-json-schema': ['admin/openapi.ts'],
+  valibot: ['json-api/', 'admin/', 'account/'],
+  '@valibot/to-json-schema': ['json-api/openapi.ts'],
 };
 
 /** The files with timers of their own, and what those are for. A wait for another process is a `Timeout` of `async/`. */

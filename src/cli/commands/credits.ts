@@ -47,6 +47,31 @@ export const grantCommand: StoreCommand = {
   },
 };
 
+export const grantsCommand: StoreCommand = {
+  name: 'credits grants',
+  summary: "Show what is left of an account's grants, in the order in which it is spent",
+  store: 'exists',
+  positionals: 'ACCOUNT',
+  options: {},
+  printsRows: true,
+  examples: ['credits grants acme'],
+  async run({ positionals: [account = ''], store, list }) {
+    await list({
+      columns: [
+        'id',
+        amountColumn('amount'),
+        amountColumn('remaining'),
+        'priority',
+        'expiresAt',
+        'allowance',
+      ],
+      rows: await createCredits(store).lots(account),
+      none: 'no grants',
+    });
+    return true;
+  },
+};
+
 export const adjustCommand: StoreCommand = {
   name: 'credits adjust',
   summary: "Correct an account's balance, up or down",

@@ -1,7 +1,8 @@
 import { type Allowances, createAllowances } from './allowances.ts';
 import { CreditsConflictError } from './credits-conflict.ts';
 import { creditsEntry, type CreditsEntry, exportAccount } from './journal-entries.ts';
-import type { AdjustResult, GrantResult, LedgerStore } from '../contract/ledger-store.ts';
+import { allowanceOf } from '../contract/allowances.ts';
+import type { AdjustResult, GrantResult, LedgerStore, Lot } from '../contract/ledger-store.ts';
 import { formatUsd, parseUsd } from '../contract/money.ts';
 import { type CreditsRefund, type RefundOptions, refundRequest } from './refunds.ts';
 import { makeStatement, type Statement } from './statement.ts';
@@ -56,6 +57,8 @@ export interface Credits extends Allowances {
   statement(account: string, month: string): Promise<Statement | undefined>;
   /** The balance of an account; 0.00 throughout for an unknown one. */
   balance(account: string): Promise<CreditsBalance>;
+  /** What is left of an account's grants and when it ends, in the order in which it is spent; empty for an unknown one. */
+  lots(account: string): Promise<readonly CreditLot[]>;
   /** The changes of an account's balance, oldest first. */
   journal(account: string, options?: JournalOptions): Promise<readonly CreditsEntry[]>;
   /**
@@ -136,6 +139,19 @@ export interface CreditsBalance {
   readonly held: string;
   readonly totalUsed: string;
   readonly totalGranted: string;
+}
+
+/** What is left of a grant. Amounts are decimal strings in USD. */
+export interface CreditLot {
+  /** That of the grant, such as a payment's. */
+  readonly id: string;
+  readonly amount: string;
+  readonly remaining: string;
+  readonly priority: number;
+  /** When the rest expires; undefined if it doesn't. */
+  readonly expiresAt?: Date;
+  /** The allowance that granted it. */
+  readonly allowance?: string;
 }
 
 export interface JournalOptions {
@@ -220,6 +236,11 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
       };
     },
 
+    async lots(account) {
+      const { lots = [] } = (await store.balance(account)) ?? {};
+      return lots.map(creditLot);
+    },
+
     async journal(account, options = {}) {
       const { after = 0, limit = 100 } = optionsObject(options);
       checkPosition('after', after);
@@ -248,6 +269,18 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
     },
 
     accounts: () => store.accounts(),
+  };
+}
+
+function creditLot({ id, amount, remaining, priority, expiresAt }: Lot): CreditLot {
+  const allowance = allowanceOf(id);
+  return {
+    id,
+    amount: formatUsd(amount),
+    remaining: formatUsd(remaining),
+    priority,
+    ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt) }),
+    ...(allowance !== undefined && { allowance }),
   };
 }
 

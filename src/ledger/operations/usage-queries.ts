@@ -16,6 +16,8 @@ export interface UsageQueries {
    * @throws {TypeError} that names an invalid field
    */
   query(query?: UsageQuery): Promise<readonly UsageSummary[]>;
+  /** What requests are counted by beside day, key and model: `user`, `provider`, `tag:feature`; undefined if that is not known. */
+  readonly dimensions?: readonly string[];
   /**
    * The outcome of one request, by the `x-request-id` of its answer.
    *
@@ -84,6 +86,7 @@ export function createUsageQueries(
   dimensions?: readonly string[],
 ): UsageQueries {
   return {
+    ...(dimensions && { dimensions }),
     async query(query = {}) {
       const parsed = parseQuery(optionsObject(query), now(), dimensions);
       const groups = new Map<string, Group>();

@@ -45,6 +45,8 @@ const ROUTES: Readonly<Record<EndpointName, string>> = {
   model: '/models/{id}',
   credits: '/credits',
   generation: '/generation',
+  key: '/key',
+  usage: '/usage',
   metered: '/{metered}',
 };
 

@@ -16,6 +16,8 @@ describeClient({
     'tool_streamed',
     'structured',
     'generation',
+    'key',
+    'activity',
     'abort',
     '401',
     '402',

@@ -92,6 +92,9 @@ describe('a client of the admin API', () => {
     expect(entries).toMatchObject([{ type: 'grant', id: 'g' }]);
     await noted.setAllowance({ account, allowance: 'pro', amount: '2.00', per: 'month' });
     expect((await noted.listAllowances({ account })).data).toMatchObject([{ id: 'pro' }]);
+    expect((await noted.listGrants({ account })).data).toEqual(
+      expect.arrayContaining([expect.objectContaining({ allowance: 'pro' })]),
+    );
     await noted.endAllowance({ account, allowance: 'pro', at: 'now' });
     expect(await noted.refundRequest({ account: 'acct', request, reason: 'broken' })).toMatchObject({
       account: 'acct',

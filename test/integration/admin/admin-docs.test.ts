@@ -85,7 +85,7 @@ describe('the page of the admin API', () => {
   });
 
   it('names every code that its errors can have', () => {
-    const source = read('src/admin/errors.ts');
+    const source = read('src/json-api/errors.ts');
     const declared = [...source.matchAll(/readonly code\b(?: = |:)([^;]*);/g)]
       .flatMap(([, codes = '']) => [...codes.matchAll(/'([a-z_]+)'/g)])
       .map(([, code]) => code);
@@ -95,12 +95,14 @@ describe('the page of the admin API', () => {
   });
 
   it('says what each option is', () => {
-    const source = read('src/admin/options.ts');
-    const body = source.slice(
-      source.indexOf('interface AdminRouterOptions'),
-      source.indexOf('interface AdminRequest'),
-    );
-    const options = [...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => name);
+    const options = [
+      ['src/admin/options.ts', 'interface AdminRouterOptions', 'type Authorized'],
+      ['src/json-api/api-options.ts', 'interface ApiOptions', 'checkApiOptions'],
+    ].flatMap(([file = '', from = '', to = '']) => {
+      const source = read(file);
+      const body = source.slice(source.indexOf(from), source.indexOf(to));
+      return [...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => name);
+    });
     const rows = [...page.matchAll(/^\| `(\w+)` +\|/gm)].map(([, name]) => name);
     expect(rows).toEqual(expect.arrayContaining(options));
     expect(options).toHaveLength(4);

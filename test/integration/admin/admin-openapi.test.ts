@@ -1,38 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import * as z from 'zod';
 
 import { endpoints } from '../../../src/admin/endpoints.ts';
 import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
 import { clientsOf, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { nodes, type OpenApiDocument, problems, resolve } from '../../helpers/openapi.ts';
 
-interface Operation {
-  readonly operationId: string;
-  readonly parameters?: readonly Parameter[];
-  readonly requestBody?: { readonly content: Content };
-  readonly responses: Readonly<Record<string, { readonly content?: Content; readonly $ref?: string }>>;
-}
-interface Parameter {
-  readonly name: string;
-  readonly in: string;
-  readonly required?: boolean;
-  readonly description?: string;
-  readonly schema: object;
-}
-type Content = Readonly<Record<string, { readonly schema: object }>>;
-interface Document {
-  readonly openapi: string;
-  readonly info: { readonly title: string; readonly version: string };
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly components: { readonly schemas: Readonly<Record<string, object>> };
-}
-
-async function readDocument(door: AdminDoor): Promise<Document> {
+async function readDocument(door: AdminDoor): Promise<OpenApiDocument> {
   const { status, body } = await door.ask('GET', '/openapi.json');
   expect(status).toBe(200);
   return body;
 }
 
-async function openDocument(): Promise<Document> {
+async function openDocument(): Promise<OpenApiDocument> {
   const door = await startAdmin();
   const document = await readDocument(door);
   await door.close();
@@ -41,31 +20,6 @@ async function openDocument(): Promise<Document> {
 
 interface Described {
   readonly properties: Readonly<Record<string, { readonly description?: string }>>;
-}
-
-/** Everything in a document that is an object, with where it is. */
-function* nodes(value: unknown, place = '#'): Generator<[string, Record<string, unknown>]> {
-  if (typeof value !== 'object' || value === null) return;
-  yield [place, value as Record<string, unknown>];
-  for (const [name, inside] of Object.entries(value)) yield* nodes(inside, `${place}/${name}`);
-}
-
-function resolve(document: Document, reference: string): unknown {
-  return reference
-    .split('/')
-    .slice(1)
-    .reduce<unknown>((inside, name) => (inside as Record<string, unknown> | undefined)?.[name], document);
-}
-
-/** What a schema of the document says of a value, made anew from the document, and strict about what it doesn't name. */
-function problems(document: Document, schema: object, value: unknown): unknown[] {
-  const closed = JSON.parse(
-    JSON.stringify({ ...schema, $defs: document.components.schemas })
-      .replaceAll('#/components/schemas/', '#/$defs/')
-      .replaceAll('"type":"object"', '"type":"object","additionalProperties":false'),
-  );
-  const { error } = z.fromJSONSchema(closed).safeParse(value);
-  return error?.issues ?? [];
 }
 
 describe('the description of the admin API', () => {
@@ -145,6 +99,7 @@ describe('the description of the admin API', () => {
     await (await gateway.post(QUESTION)).text();
     await settled;
     const account = '/accounts/{account}';
+    await check('GET', `${account}/grants`, '/accounts/acct/grants');
     await check('POST', `${account}/grants`, '/accounts/acct/grants', {
       id: 'g',
       amount: '1.00',

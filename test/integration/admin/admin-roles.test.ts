@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import type { Operator, Permission } from '../../../src/admin.ts';
-import { permissionFor } from '../../../src/admin/endpoint.ts';
+import { permissionFor } from '../../../src/json-api/endpoint.ts';
 import { endpoints } from '../../../src/admin/endpoints.ts';
 import { PERMISSIONS } from '../../../src/admin/operator.ts';
 import { type AdminDoor, startAdmin } from '../../helpers/admin.ts';

@@ -17,6 +17,13 @@ describe('a path', () => {
     ['/some/where/else/chat/completions/', 'completions'],
     ['http://gateway.example/v1/chat/completions?a=b', 'completions'],
     ['http://models/v1/credits', 'credits'],
+    ['/v1/key', 'key'],
+    ['/v1/auth/key/', 'key'],
+    ['/usage?from=2026-11-01', 'usage'],
+    ['/v1/activity', 'usage'],
+    ['/v1/report', 'usage'],
+    ['/usage/v1/models', 'models'],
+    ['/key/v1/chat/completions', 'completions'],
   ])('%s stands for %s', (url, name) => {
     expect(findEndpoint(url, '')).toEqual({ name });
   });
@@ -40,6 +47,7 @@ describe('a path', () => {
     ['/v1/model/openai/gpt-4o?x=1', 'openai/gpt-4o'],
     ['/v1/model/openrouter/meta%2Fllama', 'openrouter/meta/llama'],
     ['/v1/model/openai/gpt-4o/', 'openai/gpt-4o'],
+    ['/v1/model/acme/usage', 'acme/usage'],
   ])('%s stands for the model %s as OpenRouter answers it', (url, id) => {
     expect(findEndpoint(url, '')).toEqual({ name: 'model', id, inData: true });
   });

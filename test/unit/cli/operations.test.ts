@@ -2,11 +2,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
+import { ACCOUNT_API } from '../../../src/account/account-router.ts';
+import { endpoints as accountEndpoints } from '../../../src/account/endpoints.ts';
+import { ADMIN_API } from '../../../src/admin/admin-router.ts';
 import { endpoints } from '../../../src/admin/endpoints.ts';
-import { openApi } from '../../../src/admin/openapi.ts';
+import { openApi } from '../../../src/json-api/openapi.ts';
 import { optionsOf } from '../../../src/cli/commands/arguments.ts';
 import { COMMANDS } from '../../../src/cli/main.ts';
-import { createAdminClient } from '../../../src/client/admin-client.ts';
+import { createAccountClient, createAdminClient } from '../../../src/client/admin-client.ts';
 
 /** The commands that do what an operation does. */
 const COMMANDS_OF: Readonly<Record<string, readonly string[]>> = {
@@ -16,6 +19,7 @@ const COMMANDS_OF: Readonly<Record<string, readonly string[]>> = {
   updateAccount: ['accounts update', 'freeze', 'unfreeze', 'credits limit'],
   deleteAccount: ['delete'],
   getEndUser: ['accounts end-user'],
+  listGrants: ['credits grants'],
   createGrant: ['credits grant'],
   createAdjustment: ['credits adjust'],
   listJournal: ['journal'],
@@ -69,14 +73,24 @@ const WITHOUT_OPERATION = {
 /** They print one thing, or what they have changed. */
 const listing = COMMANDS.filter(({ printsRows }) => printsRows).map(({ name }) => name);
 
-describe('operations of the admin API', () => {
-  const client = createAdminClient({ baseURL: 'http://localhost/admin', token: 'x' });
-  const { paths } = JSON.parse(openApi(endpoints).toString()) as {
+function operationsOf(document: Buffer): string[] {
+  const { paths } = JSON.parse(document.toString()) as {
     readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly operationId: string }>>>>;
   };
-  const names = Object.values(paths).flatMap((path) =>
-    Object.values(path).map(({ operationId }) => operationId),
-  );
+  return Object.values(paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId));
+}
+
+describe('operations of the account API, which is for customers', () => {
+  const client = createAccountClient({ baseURL: 'http://localhost/account', apiKey: 'x' });
+
+  it.each(operationsOf(openApi(accountEndpoints, ACCOUNT_API)))('%s is a function of the client', (name) => {
+    expect(client).toHaveProperty(name, expect.any(Function));
+  });
+});
+
+describe('operations of the admin API', () => {
+  const client = createAdminClient({ baseURL: 'http://localhost/admin', token: 'x' });
+  const names = operationsOf(openApi(endpoints, ADMIN_API));
 
   it('are all listed here', () => {
     expect([...names].sort()).toEqual([...Object.keys(COMMANDS_OF), ...Object.keys(WITHOUT_COMMAND)].sort());
@@ -109,6 +123,7 @@ describe('commands that print rows', () => {
       'accounts',
       'keys list',
       'credits balance',
+      'credits grants',
       'credits allowances',
       'credits statement',
       'usage',

@@ -129,6 +129,18 @@ def generation():
     return equal(data.total_cost, round(cost, 9)), usage
 
 
+def key():
+    data = client.api_keys.get_current_key_metadata().data
+    equal((data.limit, data.limit_remaining, data.is_management_key), (None, None, False))
+    return data.usage > 0 and data.usage == data.usage_daily, data
+
+
+def activity():
+    day = client.analytics.get_user_activity().data[0]
+    equal((day.model, day.model_permaslug), (MODEL, MODEL))
+    return day.requests > 0 and day.usage > 0, day
+
+
 def abort():
     words = 0
     with client.chat.send(**ask("scenario:endless"), stream=True) as events:
@@ -149,7 +161,7 @@ def refused(status, code, call):
 
 
 for run in [
-    models, model, credits, completion, stream, stream_usage, tool, tool_streamed, structured, generation, abort,
+    models, model, credits, completion, stream, stream_usage, tool, tool_streamed, structured, generation, key, activity, abort,
 ]:
     check(run.__name__, run)
 for name, code, call in [

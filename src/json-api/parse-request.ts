@@ -4,7 +4,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { readBytes } from '../http/read-body.ts';
 import { JsonScanner } from '../json/scanner.ts';
 import { tokenText } from '../json/token.ts';
-import { type PreparedCall, type Endpoint, nothing, type RawInput } from './endpoint.ts';
+import { type Actor, type PreparedCall, type Endpoint, nothing, type RawInput } from './endpoint.ts';
 import { CrossSiteRequestError } from './errors.ts';
 
 /** Far more than any operation needs. */
@@ -15,13 +15,15 @@ const LIMITS = { maxBodyBytes: 65_536, bodyTimeoutMs: 10_000 };
  *
  * @throws {RouterError} naming what is invalid
  */
-export async function parseRequest(
+export async function parseRequest<Services, Caller extends Actor>(
   exchange: Exchange,
-  endpoint: Endpoint,
+  endpoint: Endpoint<Services, Caller>,
   params: RawInput['params'],
-): Promise<PreparedCall> {
+): Promise<PreparedCall<Services, Caller>> {
   const query = parseQuery(exchange.url);
-  if (!endpoint.change) return endpoint.prepare({ params, query, body: {}, idempotencyKey: undefined });
+  const { origin } = exchange.headers;
+  if (!endpoint.change)
+    return endpoint.prepare({ params, query, body: {}, idempotencyKey: undefined, origin });
   checkOrigin(exchange);
   const idempotencyKey = idempotencyKeyOf(exchange.headers);
   const isOptional = endpoint.bodyIsOptional || endpoint.body === nothing;
@@ -29,7 +31,7 @@ export async function parseRequest(
   if (body === undefined) {
     throw new InvalidRequestError('invalid_json', 'The request has no body; send a JSON object.');
   }
-  return endpoint.prepare({ params, query, body, idempotencyKey });
+  return endpoint.prepare({ params, query, body, idempotencyKey, origin });
 }
 
 /**

@@ -6,40 +6,56 @@ import {
 } from '@valibot/to-json-schema';
 import * as v from 'valibot';
 
-import { type Endpoint, nothing, permissionFor } from './endpoint.ts';
+import { type ChangeNotes, type Endpoint, nothing, permissionFor } from './endpoint.ts';
 import { component, components, type Schema } from './schema.ts';
 
-/** The OpenAPI 3.1 document of the admin API, as JSON. */
-export function openApi(endpoints: readonly Endpoint[]): Buffer {
+/** What the OpenAPI document says of an API beside its operations. */
+export interface ApiDescription {
+  /** As `admin API`, also for messages. */
+  readonly name: string;
+  readonly about: string;
+  /** What its page is, and who gets it. */
+  readonly page: string;
+  /** The bearer token that it takes, and what else it accepts. */
+  readonly token: { readonly name: string; readonly about: string };
+}
+
+/** The operations of an API, whatever they use. */
+export type DescribedEndpoint = Omit<Endpoint<never, never>, 'prepare' | 'needs' | 'change'> & {
+  readonly needs?: string;
+  readonly change?: ChangeNotes;
+};
+
+/** The OpenAPI 3.1 document of an API, as JSON. */
+export function openApi(
+  endpoints: readonly DescribedEndpoint[],
+  { name, about, page, token }: ApiDescription,
+): Buffer {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const endpoint of endpoints) {
     const path = (paths[endpoint.path] ??= {});
     path[endpoint.method.toLowerCase()] = operation(endpoint);
   }
   paths['/openapi.json'] = { get: DESCRIPTION };
-  paths['/'] = { get: PAGE };
+  paths['/'] = { get: pageOperation(page) };
+  const responses = { Error: jsonContent(ERROR, 'An error.') };
   const document = {
     openapi: '3.1.0',
     info: {
-      title: 'chat-completions-router, admin API',
+      title: `chat-completions-router, ${name}`,
       version: '1',
-      description:
-        'Accounts, API keys, credits and usage of a chat-completions-router. Money is USD in decimal strings, times are UTC.',
+      description: `${about} Money is USD in decimal strings, times are UTC.`,
     },
     // Relative to this document, so it holds for any mount.
     servers: [{ url: '.' }],
-    security: [{ operator: [] }],
+    security: [{ [token.name]: [] }],
     paths,
     components: {
       securitySchemes: {
-        operator: {
-          type: 'http',
-          scheme: 'bearer',
-          description: 'Or any other credentials that the authorize option of this server accepts.',
-        },
+        [token.name]: { type: 'http', scheme: 'bearer', description: token.about },
       },
-      responses: { Error: jsonContent(ERROR, 'An error.') },
-      schemas: schemas(),
+      responses,
+      schemas: schemasOf([paths, responses]),
     },
   };
   return Buffer.from(JSON.stringify(document));
@@ -67,17 +83,18 @@ const DESCRIPTION = {
   },
 };
 
-const PAGE = {
-  operationId: 'getPage',
-  summary:
-    'The console, for browsers. A browser without valid credentials gets it too, and it asks for a token; a program gets a 401',
-  responses: {
-    200: { description: 'HTML', content: { 'text/html': { schema: { type: 'string' } } } },
-    default: { $ref: '#/components/responses/Error' },
-  },
-};
+function pageOperation(summary: string): unknown {
+  return {
+    operationId: 'getPage',
+    summary,
+    responses: {
+      200: { description: 'HTML', content: { 'text/html': { schema: { type: 'string' } } } },
+      default: { $ref: '#/components/responses/Error' },
+    },
+  };
+}
 
-function operation(endpoint: Endpoint): unknown {
+function operation(endpoint: DescribedEndpoint): unknown {
   const {
     operation: operationId,
     summary,
@@ -157,11 +174,22 @@ function location(id: string): string {
 /** Checks that JSON Schema can't express, such as an amount's range, are in the descriptions. */
 const CONVERSION: ConversionConfig = { target: 'draft-2020-12', errorMode: 'ignore' };
 
-function schemas(): Record<string, JsonSchema> {
-  return toJsonSchemaDefs(components, {
+/** The components that a part of the document refers to, and those that these refer to. */
+function schemasOf(part: unknown): Record<string, JsonSchema> {
+  const all = toJsonSchemaDefs(components, {
     ...CONVERSION,
     overrideRef: ({ referenceId }) => location(referenceId),
   });
+  const used = new Set<string>();
+  const addFrom = (value: unknown): void => {
+    for (const [, id = ''] of JSON.stringify(value).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+      if (used.has(id)) continue;
+      used.add(id);
+      addFrom(all[id]);
+    }
+  };
+  addFrom(part);
+  return Object.fromEntries(Object.entries(all).filter(([id]) => used.has(id)));
 }
 
 function inline(schema: Schema): JsonSchema {

@@ -95,7 +95,7 @@ const endUsers = component(
   ),
 );
 
-const markup = component(
+export const markup: Schema<{ readonly factor?: string; readonly fee?: string }> = component(
   'Markup',
   'What is added to the prices that the key pays: a factor, and a fee in USD for each request.',
   object(
@@ -153,6 +153,15 @@ function members<Policy extends PolicyChange>(
   );
 }
 
+/** What a customer decides of a key. */
+export const OWN_FIELDS: readonly PolicyFieldName[] = POLICY_FIELD_NAMES.filter(
+  (field) => field !== 'markup' && field !== 'metadata',
+);
+
+function ownMembers(wrap: (schema: Schema) => Schema): Record<string, Schema> {
+  return Object.fromEntries(OWN_FIELDS.map((field) => [snakeCase(field), wrap(SCHEMAS[field])]));
+}
+
 export const newApiKey: Schema<PolicyBody & { readonly id?: string; readonly recreate?: boolean }> =
   component(
     'NewApiKey',
@@ -179,6 +188,17 @@ const told = {
   created_at: at,
   revoked_at: v.exactOptional(at),
   overlap_until: v.exactOptional(described('when its previous secret ends, or ended', at)),
+};
+
+const ownTold = {
+  id: v.string(),
+  ...ownMembers(v.exactOptional),
+  name: v.string(),
+  state: v.picklist(['active', 'paused', 'revoked', 'expired']),
+  created_at: at,
+  revoked_at: v.exactOptional(at),
+  overlap_until: v.exactOptional(described('when its previous secret ends, or ended', at)),
+  managed: described('made by the customer, who may change, pause and resume it', flag()),
 };
 
 const budgetState = v.object({
@@ -232,6 +252,56 @@ export const apiKeys: Schema<{ object: 'list'; data: KeyAnswer[] }> = component(
   v.object({ object: v.literal('list'), data: v.array(apiKey) }),
 );
 
+/** A key in the account API: without its notes and markup, which are the operator's. */
+export type CustomerKeyAnswer = Omit<KeyAnswer, 'account' | 'markup' | 'metadata'> & {
+  readonly managed: boolean;
+};
+
+export const newCustomerKey: Schema<PolicyBody> = component(
+  'NewCustomerKey',
+  'A key of the account. What isn’t given isn’t limited.',
+  object(ownMembers(v.exactOptional)),
+);
+
+export const customerKeyChange: Schema<PolicyChange> = component(
+  'CustomerKeyChange',
+  'What is given is changed, what is null is taken away, the rest stays.',
+  object(ownMembers(v.nullish)),
+);
+
+export const customerKey: Schema<CustomerKeyAnswer> = component(
+  'CustomerKey',
+  'A key of the account, without its secret.',
+  v.object(ownTold),
+);
+
+export const customerKeyDetails: Schema<CustomerKeyAnswer> = component(
+  'CustomerKeyDetails',
+  'A key of the account, and what is left of its limits.',
+  v.object({ ...ownTold, ...limitCounters }),
+);
+
+export const customerKeys: Schema<{ object: 'list'; data: CustomerKeyAnswer[] }> = component(
+  'CustomerKeys',
+  'The keys of the account, revoked ones too, without their secrets.',
+  v.object({ object: v.literal('list'), data: v.array(customerKey) }),
+);
+
+export const createdCustomerKey: Schema<
+  CustomerKeyAnswer & { readonly key?: string; readonly duplicate: boolean }
+> = component(
+  'CreatedCustomerKey',
+  'A key and its secret. duplicate: it was made before, and its secret can not be had again; rotate gives it another.',
+  v.object({
+    ...ownTold,
+    key: v.exactOptional(described('sk-ccr-…: only where it was made now', v.string())),
+    duplicate: v.boolean(),
+  }),
+);
+
+/** Of a customer's key: `managed` says whether the customer made it. */
+export const MANAGED_BY: Readonly<Record<'managed_by', 'customer'>> = { managed_by: 'customer' };
+
 export const rotation: Schema<{ readonly overlap_ms?: number | undefined }> = component(
   'Rotation',
   'For how long the secret of now works beside the new one, in ms; 0 by default.',
@@ -260,6 +330,23 @@ export const accountPolicy: Schema<object> = component(
   'What all keys of an account may do together. What isn’t given isn’t limited.',
   v.object(accountMembers(v.exactOptional)),
 );
+
+/** What an account's holder sees of its policy: not the operator's name and notes for it. */
+const OWN_POLICY = ACCOUNT_FIELDS.filter((field) => field !== 'name' && field !== 'metadata').map(snakeCase);
+
+export const ownPolicy: Schema<object> = component(
+  'OwnPolicy',
+  'What all keys of the account may do together. What isn’t given isn’t limited.',
+  v.object(
+    Object.fromEntries(
+      Object.entries(accountMembers(v.exactOptional)).filter(([name]) => OWN_POLICY.includes(name)),
+    ),
+  ),
+);
+
+export function ownPolicyAnswer(policy: Omit<KeyPolicy, 'expiresAt' | 'markup'>): object {
+  return inJson(policy, OWN_POLICY);
+}
 
 export const accountPolicyChange: Schema<PolicyChange> = component(
   'AccountPolicyChange',
@@ -302,6 +389,20 @@ export function policyOfBody(asked: PolicyChange): KeyPolicyChanges {
 
 export function keyAnswer(key: ApiKeyInfo): KeyAnswer {
   return inJson(key, Object.keys(told));
+}
+
+export function customerKeyAnswer(key: ApiKeyInfo): CustomerKeyAnswer {
+  const { managed: _, ...names } = ownTold;
+  return { ...inJson(key, Object.keys(names)), managed: isManaged(key) };
+}
+
+export function customerKeyDetailsAnswer(key: ApiKeyDetails): CustomerKeyAnswer {
+  return { ...customerKeyAnswer(key), ...inJson(key, Object.keys(limitCounters)) };
+}
+
+/** Whether the customer made it. */
+export function isManaged({ metadata }: ApiKeyInfo): boolean {
+  return metadata?.['managed_by'] === MANAGED_BY.managed_by;
 }
 
 export function keyDetailsAnswer(key: ApiKeyDetails): KeyDetailsAnswer {

@@ -1,32 +1,32 @@
 import { decodeOnce, isTooLong, pathOf, trimSlashes } from '../http/url.ts';
-import type { Endpoint } from './endpoint.ts';
+import type { Method } from './endpoint.ts';
 
-/** What a path of the admin API is routed to. */
-export type RouteMatch =
+/** What a path of an API is routed to. */
+export type RouteMatch<Operation> =
   | { readonly kind: 'page' | 'description'; readonly path: string }
   | {
       readonly kind: 'resource';
       /** Without the mount, with its parameters decoded: `/accounts/acme/grants`. */
       readonly path: string;
       /** By method. */
-      readonly endpoints: ReadonlyMap<string, Endpoint>;
+      readonly endpoints: ReadonlyMap<string, Operation>;
       readonly params: Readonly<Record<string, string>>;
     };
 
 /**
  * Routes a path, whatever the mount: the leftmost segment that an endpoint's path starts with is taken as its start, and
- * the rest must match that endpoint. The mount itself is the usage page.
+ * the rest must match that endpoint. The mount itself is the page.
  */
-export class AdminRoutes {
+export class ApiRoutes<Operation extends { readonly path: string; readonly method: Method }> {
   readonly #basePath: string;
-  readonly #resources: readonly RoutePattern[];
+  readonly #resources: readonly RoutePattern<Operation>[];
   readonly #firstSegments: ReadonlySet<string>;
 
-  constructor(endpoints: readonly Endpoint[], basePath: string) {
+  constructor(endpoints: readonly Operation[], basePath: string) {
     this.#basePath = basePath;
-    const byPath = new Map<string, Map<string, Endpoint>>();
+    const byPath = new Map<string, Map<string, Operation>>();
     for (const endpoint of endpoints) {
-      const byMethod = byPath.get(endpoint.path) ?? new Map<string, Endpoint>();
+      const byMethod = byPath.get(endpoint.path) ?? new Map<string, Operation>();
       byPath.set(endpoint.path, byMethod.set(endpoint.method, endpoint));
     }
     this.#resources = [...byPath].map(([path, byMethod]) => ({ pattern: splitSegments(path), byMethod }));
@@ -37,7 +37,7 @@ export class AdminRoutes {
   }
 
   /** @param acceptsPage - the client is a navigating browser: it gets the page also under a mount that `basePath` doesn't name */
-  match(url: string, acceptsPage: boolean): RouteMatch | undefined {
+  match(url: string, acceptsPage: boolean): RouteMatch<Operation> | undefined {
     const path = pathOf(url);
     if (isTooLong(path)) return undefined;
     const base = this.#basePath;
@@ -66,9 +66,9 @@ function shown(parameter: string): string {
 
 const DESCRIPTION = 'openapi.json';
 
-interface RoutePattern {
+interface RoutePattern<Operation> {
   readonly pattern: readonly string[];
-  readonly byMethod: Map<string, Endpoint>;
+  readonly byMethod: Map<string, Operation>;
 }
 
 /** Ignores slashes at either end. */

@@ -5,7 +5,7 @@ import { ACCOUNT, ACCOUNT_WANTED, isAccount } from '../ledger/contract/account-i
 import { MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
 
 /**
- * Schemas for the inputs and responses of the admin API.
+ * Schemas for the inputs and responses of the admin API and of the account API.
  *
  * The message of each schema completes "must be …", so errors and the OpenAPI document use the same words.
  */
@@ -128,6 +128,10 @@ export const accountId: Schema<string> = described(
   ),
 );
 export const keyId: Schema<string> = matching('1 to 64 characters A-Z a-z 0-9 _ -', /^[A-Za-z0-9_-]{1,64}$/);
+export const modelId: Schema<string> = matching(
+  'a model ID of 1 to 256 characters without blanks',
+  /^[^\s\p{Cc}]{1,256}$/u,
+);
 export const endUserId: Schema<string> = textOf(1, MAX_END_USER_LENGTH);
 export const allowanceId: Schema<string> = matching(
   '1 to 64 characters A-Z a-z 0-9 . _ -',

@@ -1,60 +1,77 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
 import { InternalError, RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { pathOf } from '../http/url.ts';
 import { type AuditEvent, withoutSecrets } from './audit-log.ts';
-import { type PreparedCall, type Endpoint, type OperationResult, permissionFor } from './endpoint.ts';
-import { NotFoundError, toAdminError, UnauthorizedError, AdminMethodNotAllowedError } from './errors.ts';
-import { assertMay, type Operator, operatorOf } from './operator.ts';
-import type { AdministeredRouter, AdminRequest, AdminRouterOptions } from './options.ts';
-import { PAGE } from './page.ts';
-import type { RouteMatch, AdminRoutes } from './admin-routes.ts';
+import type { ApiRoutes, RouteMatch } from './api-routes.ts';
+import { type Actor, assertMay, type Endpoint, type OperationResult, permissionFor } from './endpoint.ts';
+import { AdminMethodNotAllowedError, NotFoundError, toAdminError } from './errors.ts';
+import type { Page } from './page.ts';
 import { parseRequest } from './parse-request.ts';
 
-export interface AdminServices {
-  readonly router: AdministeredRouter;
-  readonly routes: AdminRoutes;
+/** What an API gets of a request to decide whose it is. */
+export interface ApiRequest {
+  /** Names in lower case. */
+  readonly headers: IncomingHttpHeaders;
+  readonly method: string;
+  /**
+   * Without the mount, with parameters decoded, but for `/` (`%2F`) and `%` (`%25`): `/accounts/ann@example.com/grants`; the
+   * page is `/`. A path that will get a 404 is unchanged.
+   */
+  readonly path: string;
+}
+
+/** An API as requests find it. */
+export interface ServedApi<Services, Caller extends Actor> {
+  /** As `admin API`, for messages. */
+  readonly name: string;
+  readonly services: Services;
+  readonly routes: ApiRoutes<Endpoint<Services, Caller>>;
   /** The OpenAPI document. */
   readonly description: Buffer;
-  readonly authorize: AdminRouterOptions['authorize'];
+  readonly page: Page;
+  /** Rejects with a RouterError for a request without valid credentials; what else it throws, a client doesn't see. */
+  readonly authorize: (request: ApiRequest) => Promise<Caller>;
   /** Resolves once `onAudit` is done. Neither this nor `onError` throws. */
   readonly audit: (event: AuditEvent) => Promise<void>;
   readonly onError: (error: Error, requestId: string) => void;
 }
 
 /**
- * Answers a request to the admin API. Never rejects.
+ * Answers a request to an API. Never rejects.
  *
  * Authorizes before anything else, so an unauthenticated client doesn't even learn which paths exist; only `OPTIONS`
  * needs no authorization.
  */
-export async function handleRequest(
+export async function handleRequest<Services, Caller extends Actor>(
   exchange: Exchange,
   ip: string | undefined,
-  services: AdminServices,
+  api: ServedApi<Services, Caller>,
 ): Promise<void> {
   const context: AuditContext = { requestId: exchange.id, ip };
   const { method } = exchange;
-  const route = services.routes.match(exchange.url, acceptsPage(exchange));
+  const route = api.routes.match(exchange.url, acceptsPage(exchange));
   const endpoint = route && findEndpoint(route, method);
-  let answer: AdminResponse;
+  let answer: ApiResponse;
   try {
     answer =
       method === 'OPTIONS'
         ? { status: 204, headers: { allow: allowHeader(route) } }
-        : await respond(exchange, route, context, services);
+        : await respond(exchange, route, context, api);
   } catch (thrown) {
     const error = toRouterError(thrown, endpoint?.change !== undefined);
-    if (error.status >= 500) services.onError(error, exchange.id);
+    if (error.status >= 500) api.onError(error, exchange.id);
     answer = errorResponse(error);
     // A navigating browser can't send a token: the page, which holds no data, asks for one.
     if (error.status === 401 && route?.kind === 'page' && acceptsPage(exchange))
-      answer = pageResponse(PAGE.signedOut);
+      answer = pageResponse(api.page, api.page.signedOut);
   }
   // Audited before the response is sent: no acknowledged change is missing in the audit log.
   const audited =
     endpoint?.change && route?.kind === 'resource'
-      ? services.audit(auditEvent(endpoint.change.action, route.params, context, answer))
+      ? api.audit(auditEvent(endpoint.change.action, route.params, context, answer))
       : undefined;
   send(exchange, answer);
   await audited;
@@ -64,51 +81,50 @@ export async function handleRequest(
 interface AuditContext {
   readonly requestId: string;
   readonly ip: string | undefined;
-  operator?: string;
-  call?: PreparedCall;
+  caller?: Actor;
+  call?: { readonly body: unknown };
   result?: OperationResult;
 }
 
-interface AdminResponse {
+interface ApiResponse {
   readonly status: number;
   readonly body?: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
   readonly error?: RouterError;
 }
 
-async function respond(
+async function respond<Services, Caller extends Actor>(
   exchange: Exchange,
-  route: RouteMatch | undefined,
+  route: RouteMatch<Endpoint<Services, Caller>> | undefined,
   context: AuditContext,
-  services: AdminServices,
-): Promise<AdminResponse> {
+  api: ServedApi<Services, Caller>,
+): Promise<ApiResponse> {
   const { method, headers, url } = exchange;
   const path = pathOf(url);
   // Authorizes the routed path, without the mount: a prefix of the URL can't change what is authorized.
-  const operator = await authorizeOperator({ headers, method, path: route?.path ?? path }, services);
-  if (operator === undefined) throw new UnauthorizedError();
-  context.operator = operator.name;
-  if (!route) throw unknownPath(method, path);
+  const caller = await api.authorize({ headers, method, path: route?.path ?? path });
+  context.caller = caller;
+  if (!route) throw unknownPath(api.name, method, path);
   const isRead = method === 'GET' || method === 'HEAD';
   if (route.kind !== 'resource') {
     if (!isRead) throw new AdminMethodNotAllowedError(method, allowHeader(route));
-    if (route.kind === 'page') return pageResponse(PAGE.html);
-    return { status: 200, body: services.description };
+    if (route.kind === 'page') return pageResponse(api.page, api.page.html);
+    return { status: 200, body: api.description };
   }
   const endpoint = findEndpoint(route, method);
   if (!endpoint) throw new AdminMethodNotAllowedError(method, allowHeader(route));
   const needed = permissionFor(endpoint);
-  if (needed !== undefined) assertMay(operator, needed);
+  if (needed !== undefined) assertMay(caller, needed);
   const call = await parseRequest(exchange, endpoint, route.params);
   context.call = call;
-  const result = await call.run(services.router, operator);
+  const result = await call.run(api.services, caller);
   context.result = result;
   const status = result.repeated ? 200 : (endpoint.status ?? 200);
   if (result.csv === undefined) return { status, body: Buffer.from(JSON.stringify(result.answer)) };
   return { status, body: Buffer.from(result.csv), headers: { 'content-type': 'text/csv; charset=utf-8' } };
 }
 
-function errorResponse(error: RouterError): AdminResponse {
+function errorResponse(error: RouterError): ApiResponse {
   return {
     status: error.status,
     body: Buffer.from(JSON.stringify(error)),
@@ -117,8 +133,7 @@ function errorResponse(error: RouterError): AdminResponse {
   };
 }
 
-function pageResponse(html: string): AdminResponse {
-  const { contentSecurityPolicy } = PAGE;
+function pageResponse({ contentSecurityPolicy }: Page, html: string): ApiResponse {
   const headers = {
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': contentSecurityPolicy,
@@ -126,31 +141,19 @@ function pageResponse(html: string): AdminResponse {
   return { status: 200, body: Buffer.from(html), headers };
 }
 
-/** @throws {InternalError} if `authorize` throws: an unauthenticated client must not see its error */
-async function authorizeOperator(
-  request: AdminRequest,
-  { authorize }: AdminServices,
-): Promise<Operator | undefined> {
-  try {
-    return operatorOf(await authorize(request));
-  } catch (thrown) {
-    throw new InternalError(asError(thrown));
-  }
-}
-
-function unknownPath(method: string, path: string): NotFoundError {
+function unknownPath(api: string, method: string, path: string): NotFoundError {
   const asked = JSON.stringify(`${method} ${path}`.slice(0, 200));
   return new NotFoundError(
     'unknown_endpoint',
-    `The admin API doesn't serve ${asked}. GET openapi.json, below its mount, lists the endpoints.`,
+    `The ${api} doesn't serve ${asked}. GET openapi.json, below its mount, lists the endpoints.`,
   );
 }
 
-function findEndpoint(route: RouteMatch, method: string): Endpoint | undefined {
+function findEndpoint<Operation>(route: RouteMatch<Operation>, method: string): Operation | undefined {
   return route.kind === 'resource' ? route.endpoints.get(method === 'HEAD' ? 'GET' : method) : undefined;
 }
 
-function allowHeader(route: RouteMatch | undefined): string {
+function allowHeader(route: RouteMatch<unknown> | undefined): string {
   const methods = route?.kind === 'resource' ? [...route.endpoints.keys()] : ['GET'];
   return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
 }
@@ -168,15 +171,15 @@ function toRouterError(thrown: unknown, isChange: boolean): RouterError {
 function auditEvent(
   action: string,
   params: Readonly<Record<string, string>>,
-  { requestId, ip, operator, call, result }: AuditContext,
-  { status, error }: AdminResponse,
+  { requestId, ip, caller, call, result }: AuditContext,
+  { status, error }: ApiResponse,
 ): AuditEvent {
   const target = result?.target ?? params['id'];
   return withoutSecrets({
     at: new Date().toISOString(),
-    ...(operator !== undefined && { operator }),
+    ...(caller && { operator: caller.name }),
     action,
-    account: (result?.account ?? params['account'] ?? '').slice(0, 128),
+    account: (result?.account ?? params['account'] ?? caller?.account ?? '').slice(0, 128),
     ...(target !== undefined && { target: target.slice(0, 128) }),
     requestId,
     ...(ip !== undefined && { ip }),
@@ -205,7 +208,7 @@ const SECURITY_HEADERS = {
   'x-frame-options': 'DENY',
 };
 
-function send({ id, response }: Exchange, { status, body, headers }: AdminResponse): void {
+function send({ id, response }: Exchange, { status, body, headers }: ApiResponse): void {
   if (response.destroyed) return;
   response.writeHead(status, {
     ...SECURITY_HEADERS,

@@ -2,17 +2,13 @@ import { InvalidRequestError } from '../errors/request-errors.ts';
 import { RouterError } from '../errors/router-error.ts';
 import { snakeCase } from './in-json.ts';
 
-/** Errors of the admin API, in the router's shape: one class per cause, a stable `code`. */
+/** Errors of the admin API and of the account API, in the router's shape: one class per cause, a stable `code`. */
 
-/** `authorize` returned no operator for the request. */
+/** The request has no valid credentials. */
 export class UnauthorizedError extends RouterError {
   readonly status = 401;
   readonly code = 'unauthorized';
   readonly type = 'authentication_error';
-
-  constructor() {
-    super('Unauthorized: the admin API needs the credentials of an operator.');
-  }
 
   override get headers(): Readonly<Record<string, string>> {
     return { 'www-authenticate': 'Bearer' };
@@ -30,7 +26,7 @@ export class CrossSiteRequestError extends RouterError {
   }
 }
 
-/** `authorize` returned an operator who may not do this. */
+/** The caller may not do this. */
 export class NotPermittedError extends RouterError {
   readonly status = 403;
   readonly code = 'not_permitted';
@@ -38,11 +34,11 @@ export class NotPermittedError extends RouterError {
 
   /**
    * @param needed - the permission
-   * @param has - the operator's permissions
+   * @param has - the caller's permissions
    */
-  constructor(operator: string, needed: string, has: readonly string[]) {
+  constructor(caller: string, needed: string, has: readonly string[]) {
     super(
-      `${operator} may not do this: it needs the permission ${needed}. Permissions: ${has.join(', ') || 'none'}.`,
+      `${caller} may not do this: it needs the permission ${needed}. Permissions: ${has.join(', ') || 'none'}.`,
     );
   }
 }

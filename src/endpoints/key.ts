@@ -1,0 +1,101 @@
+import type { Caller } from '../keys/caller.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { CreateKey, KeyStatus } from '../ledger/contract/key-records.ts';
+import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
+import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
+import { DAY_MS, dayOf, type UsageRow } from '../ledger/contract/usage.ts';
+import { fromStore, sendRecord } from './account-record.ts';
+
+export interface KeyServices {
+  readonly store: LedgerStore;
+  readonly clock: { now(): number };
+}
+
+/** `GET /key`, as OpenRouter answers it: the budget of the caller's key, and what it has spent. */
+export async function sendKey(
+  exchange: Exchange,
+  { account, key, externalKey, session }: Caller,
+  { store, clock }: KeyServices,
+): Promise<void> {
+  const now = clock.now();
+  const since = Math.min(mondayOf(now), firstOfMonth(now));
+  const [status, rows] = await fromStore(() =>
+    Promise.all([
+      externalKey ? undefined : store.keyState(account, key),
+      store.usage(account, dayOf(since), dayOf(now)),
+    ]),
+  );
+  const own = rows.filter((row) => row.key === key);
+  sendRecord(exchange, { data: keyBody(key, status, session, spentSince(own, now)) });
+}
+
+interface Spent {
+  readonly daily: number;
+  readonly weekly: number;
+  readonly monthly: number;
+}
+
+/** Days, weeks from Monday and months are in UTC. */
+function spentSince(rows: readonly UsageRow[], now: number): Spent {
+  const since = (time: number): number => {
+    const first = dayOf(time);
+    const counted = rows.filter(({ day }) => day >= first);
+    return dollars(counted.reduce((total, { charged }) => total + charged, 0n));
+  };
+  return { daily: since(now), weekly: since(mondayOf(now)), monthly: since(firstOfMonth(now)) };
+}
+
+/** OpenRouter's own clients reject a record with a missing member. */
+function keyBody(
+  id: string,
+  status: KeyStatus | undefined,
+  session: CreateKey | undefined,
+  { daily, weekly, monthly }: Spent,
+): object {
+  const [budget] = status?.budgets ?? [];
+  const [granted] = session?.limits?.budgets ?? [];
+  const limit = budget?.amount ?? granted?.amount;
+  const left = budget?.left ?? granted?.amount;
+  const expiresAt = status?.expiresAt ?? session?.expiresAt;
+  return {
+    label: status?.name || session?.name || id,
+    limit: limit === undefined ? null : dollars(limit),
+    limit_remaining: left === undefined ? null : dollars(left),
+    limit_reset: RESETS[budget?.per ?? 'lifetime'],
+    // An external key has no counters of its own.
+    usage: status ? dollars(status.spent) : monthly,
+    usage_daily: daily,
+    usage_weekly: weekly,
+    usage_monthly: monthly,
+    byok_usage: 0,
+    byok_usage_daily: 0,
+    byok_usage_weekly: 0,
+    byok_usage_monthly: 0,
+    include_byok_in_limit: false,
+    is_free_tier: false,
+    is_management_key: false,
+    is_provisioning_key: false,
+    creator_user_id: null,
+    expires_at: expiresAt === undefined ? null : new Date(expiresAt).toISOString(),
+    rate_limit: {
+      requests: status?.limits.requestsPerMinute ?? -1,
+      interval: '1m',
+      note: 'This member is deprecated. GET /credits has the limits.',
+    },
+  };
+}
+
+/** OpenRouter's words for the period of a budget. */
+const RESETS = { hour: 'hourly', day: 'daily', week: 'weekly', month: 'monthly', lifetime: null } as const;
+
+function mondayOf(time: number): number {
+  return time - ((new Date(time).getUTCDay() + 6) % 7) * DAY_MS;
+}
+
+function firstOfMonth(time: number): number {
+  return time - (new Date(time).getUTCDate() - 1) * DAY_MS;
+}
+
+function dollars(amount: NanoDollars): number {
+  return Number(formatUsd(amount));
+}
