@@ -83,7 +83,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: [
-            'test/e2e/{admin-page,cli,docs,examples,nest,next,package,proxies,redis,sdks}/*.test.ts',
+            'test/e2e/{account-page,admin-page,cli,docs,examples,nest,next,package,proxies,redis,sdks}/*.test.ts',
             ...ATTACKS_ON_PROCESSES,
           ],
           pool: 'forks',

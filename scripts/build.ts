@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
+import { buildAccountPage } from './account-page.ts';
 import { buildContracts } from './contracts.ts';
 
 execFileSync(process.execPath, ['scripts/page.ts'], { stdio: 'inherit' });
@@ -14,7 +15,7 @@ chmodSync(built, 0o755);
 const tsc = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')));
 const args = [tsc, '-p', 'tsconfig.build.json', '--outDir', built];
 const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' });
-const isBuilt = status === 0 && (await buildContracts(built, tsc));
+const isBuilt = status === 0 && (await buildContracts(built, tsc)) && (await buildAccountPage(built, tsc));
 if (isBuilt) {
   rmSync('dist', { recursive: true, force: true });
   renameSync(built, 'dist');

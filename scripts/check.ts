@@ -12,7 +12,8 @@ step('format', 'oxfmt', '--check');
 step('lint', 'oxlint', '--type-aware', '--deny-warnings');
 step('words', 'node', 'scripts/words.ts');
 step('types', 'tsc', '-p', 'tsconfig.json');
-step("the page's types", 'tsc', '-p', 'src/admin/page/tsconfig.json');
+step("the console's types", 'tsc', '-p', 'src/admin/page/tsconfig.json');
+step("the account's types", 'tsc', '-p', 'src/account/page/tsconfig.json');
 step('dead code', 'knip');
 step('build', 'npm', 'run', '--silent', 'build');
 step('architecture', 'vitest', 'run', 'test/unit/architecture.test.ts');
@@ -25,7 +26,7 @@ function step(name: string, command: string, ...args: readonly string[]): boolea
   const stepStartedAt = Date.now();
   const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
   const passed = status === 0;
-  console.log(`${passed ? 'ok  ' : 'FAIL'}  ${name.padEnd(17)}${secondsSince(stepStartedAt)}`);
+  console.log(`${passed ? 'ok  ' : 'FAIL'}  ${name.padEnd(20)}${secondsSince(stepStartedAt)}`);
   if (!passed) {
     failures += 1;
     console.log([error?.message, stdout, stderr].filter(Boolean).join('\n'));

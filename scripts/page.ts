@@ -1,5 +1,6 @@
 /**
- * `node scripts/page.ts`: builds `src/admin/page/` into `src/admin/page.generated.ts`: the usage page as one document.
+ * `node scripts/page.ts`: builds `src/admin/page/` into `src/admin/page.generated.ts`, and `src/account/page/` alike:
+ * each page as one document.
  *
  * A module, because a file beside the code is lost by bundlers. `npm ci` runs it, and whatever builds or tests: what
  * is served is never older than its sources.
@@ -9,23 +10,37 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 
 import { build } from 'vite';
 
-const PAGE = 'src/admin/page.generated.ts';
+/** The folder of each page; its document is beside it. */
+const PAGES = [
+  { folder: 'src/admin/page', styleEnd: '' },
+  // In place of this comment the account router writes the colors of its host.
+  { folder: 'src/account/page', styleEnd: '/*theme*/' },
+];
 
 // Vitest says `test`, for which elements would be built with the places of their sources.
 process.env['NODE_ENV'] = 'production';
 
-const { document, script, style } = await bundle();
-write(`/** Built by \`scripts/page.ts\` from \`page/\`. */
+for (const { folder, styleEnd } of PAGES) {
+  const { document, script, style } = await bundle(folder, styleEnd);
+  write(
+    `${folder}.generated.ts`,
+    `/** Built by \`scripts/page.ts\` from \`page/\`. */
 export const HTML: string = ${JSON.stringify(document)};
 export const SCRIPT_HASH: string = '${hashOf(script)}';
+export const STYLE: string = ${JSON.stringify(style)};
 export const STYLE_HASH: string = '${hashOf(style)}';
-`);
+`,
+  );
+}
 
 /** The document, with its script and style in it. */
-async function bundle(): Promise<{ document: string; script: string; style: string }> {
+async function bundle(
+  folder: string,
+  styleEnd: string,
+): Promise<{ document: string; script: string; style: string }> {
   const result = await build({
     configFile: false,
-    root: 'src/admin/page',
+    root: folder,
     logLevel: 'warn',
     publicDir: false,
     build: {
@@ -46,7 +61,7 @@ async function bundle(): Promise<{ document: string; script: string; style: stri
       `The page is not of one part each: ${result.output.map((file) => file.fileName).join(', ')}`,
     );
   }
-  const parts = { script: script.code.trim(), style: String(style.source).trim() };
+  const parts = { script: script.code.trim(), style: String(style.source).trim() + styleEnd };
   const scriptTag = /<script [^>]*src="[^"]*"><\/script>/;
   const styleTag = /<link rel="stylesheet"[^>]*>/;
   const document = String(page.source)
@@ -62,16 +77,16 @@ function hashOf(text: string): string {
 }
 
 /** Replaces the file in one step, because tests may be reading it; leaves one alone that is the same. */
-function write(source: string): void {
-  if (read() === source) return;
-  const written = `${PAGE}.${process.pid}`;
+function write(file: string, source: string): void {
+  if (read(file) === source) return;
+  const written = `${file}.${process.pid}`;
   writeFileSync(written, source);
-  renameSync(written, PAGE);
+  renameSync(written, file);
 }
 
-function read(): string | undefined {
+function read(file: string): string | undefined {
   try {
-    return readFileSync(PAGE, 'utf8');
+    return readFileSync(file, 'utf8');
   } catch {
     return undefined;
   }

@@ -35,6 +35,7 @@ export type { WebHandler } from './adapters/web.ts';
 export type { ModelRecord } from './catalog/model-record.ts';
 export { modelsDev } from './catalog/models-dev.ts';
 export * from './errors/credit-errors.ts';
+export * from './errors/hook-errors.ts';
 export * from './errors/key-errors.ts';
 export * from './errors/model-errors.ts';
 export * from './errors/request-errors.ts';
@@ -45,6 +46,7 @@ export type {
   AttemptStarted,
   EndpointName,
   HealthChange,
+  HookEnded,
   Hooks,
   RecordedContent,
   RequestStarted,
@@ -187,6 +189,20 @@ export type {
   TopUpOptions,
 } from './options/threshold-options.ts';
 export type { SessionOptions } from './options/session-options.ts';
+export type {
+  Guard,
+  GuardMessage,
+  GuardOptions,
+  GuardRefusal,
+  GuardReplacement,
+  GuardRequest,
+  GuardResult,
+  HookCaller,
+  HookFailurePolicy,
+  Route,
+  RouteFacts,
+  RouteOptions,
+} from './options/request-hooks.ts';
 export type { ServerConfig, ServerOptions } from './options/server-options.ts';
 export {
   type ChatCompletionsRouter,

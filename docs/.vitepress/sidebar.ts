@@ -19,6 +19,7 @@ export const SIDEBAR: readonly { readonly text: string; readonly pages: Readonly
         transports: 'Transports',
         models: 'Models',
         failover: 'Failover',
+        guards: 'Guards and routing',
         streaming: 'Streaming',
         clients: 'Clients',
         'coding-tools': 'Coding tools',

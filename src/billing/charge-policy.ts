@@ -80,6 +80,7 @@ export interface ChargeTerms {
  * | client disconnected before output | the estimated prompt and hidden output |
  * | client disconnected during the answer | the usage reported so far, else the estimated prompt and delivered output |
  * | client disconnected, answer read to its end | the usage, as if the client had stayed, else the estimated prompt and the output read |
+ * | refused by a guard that ran beside it | as if the client had disconnected then; what had arrived counts as delivered |
  * | credits exhausted | the prompt and the delivered output |
  * | empty, in an error or broken off, with `emptyAnswerIsFree` | nothing, unless the client had stopped reading |
  * Usage is charged at the price of the service tier that served the request, or at the cost that the provider reports,
@@ -100,7 +101,7 @@ export function calibrateFrom(
 ): void {
   if (!answer || !isSuccess(answer.status) || answer.meter.failed) return;
   const { usage, delivered, finished } = answer.meter;
-  if (ending !== 'finished' && !(ending === 'client_gone' && finished)) return;
+  if (ending !== 'finished' && !(isLeft(ending) && finished)) return;
   if (!usage) calibration.learnWithoutUsage(account);
   else if (isPlausible(usage, quote)) calibration.learn(account, quote, delivered, usage);
 }
@@ -109,7 +110,7 @@ function chargeOf(
   { ending, target, dispatched, answer }: Outcome,
   { quote, held, account, calibration }: ChargeTerms,
 ): Charge | undefined {
-  const left = ending === 'client_gone' && dispatched;
+  const left = isLeft(ending) && dispatched;
   /** Usage for this many tokens of text; with none, only a client that did not wait may have missed hidden output. */
   const estimate = (seen: number): Usage => {
     const output = seen > 0 || left ? calibration.output(account, seen, quote.n) : 0;
@@ -148,11 +149,16 @@ function chargeOf(
 function isFree({ ending, answer }: Outcome, { usage }: Charge, { emptyAnswerIsFree }: ChargeTerms): boolean {
   if (answer && !isSuccess(answer.status)) return true;
   if (!emptyAnswerIsFree || !answer || answer.stalled) return false;
-  if (ending === 'client_gone' || ending === 'credits_exhausted') return false;
+  if (isLeft(ending) || ending === 'credits_exhausted') return false;
   const { meter } = answer;
   const isEmpty = usage.completionTokens === 0 && !meter.gaveReason;
   const isBroken = ending !== 'finished' && !meter.finished;
   return meter.failed || isEmpty || isBroken;
+}
+
+/** Whether the client didn't get the rest of the answer, by its own doing. */
+function isLeft(ending: Ending): boolean {
+  return ending === 'client_gone' || ending === 'refused';
 }
 
 function isSuccess(status: number): boolean {

@@ -30,10 +30,15 @@ export interface AdmitServices extends PlanServices {
 }
 
 /** A request that was read and planned. */
-export interface AdmissionRequest {
-  readonly exchange: Exchange;
+export interface PlannedRequest {
   readonly read: ReadRequest;
   readonly modelRequest: ModelRequest;
+  readonly plan: RequestPlan;
+}
+
+/** What its admission depends on beside its plan. */
+export interface AdmissionTerms {
+  readonly exchange: Exchange;
   readonly idempotencyKey: IdempotencyKey | undefined;
   /** Whom and what the request is for, beside what its caller says. */
   readonly said: Dimensions | undefined;
@@ -75,14 +80,15 @@ export function planFor(
  * @throws {RouterError} with the reason; nothing is held then
  */
 export function admitRequest(
-  plan: RequestPlan,
-  request: AdmissionRequest,
+  planned: PlannedRequest,
+  admission: AdmissionTerms,
   services: AdmitServices,
   changes = 0,
 ): Answer<AdmittedRequest> {
   if (changes === MAX_KEY_CHANGES) throw new CreditStoreUnavailableError();
-  const { exchange, read, modelRequest, idempotencyKey, startedAt } = request;
-  const { caller, model, quote, targets, byokKey } = plan;
+  const { exchange, idempotencyKey, said, startedAt } = admission;
+  const { read, modelRequest } = planned;
+  const { caller, model, quote, targets, byokKey } = planned.plan;
   const { stream } = read.request;
   return andThen(ruledMembers(read.body, targets), (members) => {
     const terms = {
@@ -92,7 +98,7 @@ export function admitRequest(
       quote,
       stream,
       idempotencyKey,
-      ...countedAs(caller, request.said, services.settings.dimensions),
+      ...countedAs(caller, said, services.settings.dimensions),
       startedAt,
     };
     return andThen(services.billing.admit(terms), ({ rates, hold, refusal }) => {
@@ -107,7 +113,12 @@ export function admitRequest(
       }
       const refreshed = services.authenticator.refresh(exchange.headers, caller);
       return refreshed.then((current) =>
-        admitRequest(planRequest(current, modelRequest, services), request, services, changes + 1),
+        admitRequest(
+          { read, modelRequest, plan: planRequest(current, modelRequest, services) },
+          admission,
+          services,
+          changes + 1,
+        ),
       );
     });
   });

@@ -17,6 +17,8 @@ import type { ModelDiscovery } from '../upstream/model-discovery.ts';
 import type { RecentErrors } from '../upstream/recent-errors.ts';
 import type { RunningAttempts } from '../upstream/attempt.ts';
 import { type AdmitServices, type AdmittedRequest, admitRequest, planFor } from './admit-request.ts';
+import type { ParallelGuard } from './parallel-guard.ts';
+import { guardBeside, requestHooks } from './request-hooks.ts';
 import { saidDimensions } from './said-dimensions.ts';
 import { relayAnswer, type RelayServices } from './relay-answer.ts';
 import { RequestProgress } from './request-progress.ts';
@@ -52,7 +54,8 @@ interface IncomingRequest {
   readonly startedAt: number;
 }
 
-/** `POST /chat/completions`: read, plan, hold, send until a target answers, relay, settle.
+/** `POST /chat/completions`: read, plan, hold, send until a target answers, relay, settle. The app's hooks may name the model
+ * before the plan, and check the request before the hold, or beside the call.
  *
  * However the request ends, the `finally` below settles or voids its hold once.
  * @throws {RouterError} to send to the client
@@ -92,11 +95,14 @@ export async function chatCompletion(
       startedAt,
       isReadToEnd: (target) =>
         isReadToEnd(target, account, hold.terms.quote, services.calibrations.of(target)),
+      isRefused: () => client.isDismissed,
     },
     services,
     active,
   );
+  let guard: ParallelGuard | undefined;
   try {
+    guard = guardBeside(admitted, { exchange, client }, services, trace);
     const request = {
       requestId: exchange.id,
       account,
@@ -114,6 +120,7 @@ export async function chatCompletion(
     progress.answered(result);
     if (result.failure) onError(result.failure);
     read.body = [];
+    if (guard) await guard.allows(result.answer);
     const { detached } = progress;
     const [end, relayed] = await relayAnswer(result, { exchange, client, detached }, admitted, services);
     const failure = progress.relayed(end, relayed);
@@ -122,6 +129,7 @@ export async function chatCompletion(
     progress.failed(error);
     throw error;
   } finally {
+    guard?.stop();
     hold.settle(progress.close());
   }
 }
@@ -140,19 +148,23 @@ async function admit(
   const { request } = read;
   active.model = request.model;
   active.stream = request.stream;
+  const said = saidDimensions(exchange.headers, request, settings.dimensions);
+  const hooks = requestHooks({ exchange, client, caller, said, buffer }, services, active.trace);
+  const id = hooks ? await hooks.modelOf(read) : request.model;
+  active.model = id;
   const fields = request.routingFields;
   const routing = fields.length > 0 ? readClientRouting(read.body, fields) : undefined;
-  const catalog = catalogFor(request.model, services);
-  const modelRequest = { request, routing, catalog: isLater(catalog) ? await catalog : catalog };
-  const planned = planFor(caller, exchange.headers, modelRequest, services);
-  const plan = isLater(planned) ? await planned : planned;
-  active.trace?.modelResolved(plan.model, request.stream);
+  const catalog = catalogFor(id, services);
+  const modelRequest = { id, request, routing, catalog: isLater(catalog) ? await catalog : catalog };
+  const planning = planFor(caller, exchange.headers, modelRequest, services);
+  const planned = { read, modelRequest, plan: isLater(planning) ? await planning : planning };
+  active.trace?.modelResolved(planned.plan.model, request.stream);
   const idempotencyKey =
     givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, concatChunks(read.body));
+  const checked = hooks ? await hooks.checked(planned) : planned;
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
-  const said = saidDimensions(exchange.headers, request, settings.dimensions);
-  return admitRequest(plan, { exchange, read, modelRequest, idempotencyKey, said, startedAt }, services);
+  return admitRequest(checked, { exchange, idempotencyKey, said, startedAt }, services);
 }
 
 /** The catalog for one request. Just after start, waits for the models that providers list. */

@@ -20,6 +20,8 @@ import { targetsInOrder } from '../upstream/load-balancing.ts';
 
 /** Which models a request asks for. */
 export interface ModelRequest {
+  /** The ID that the client asked for, or that the app's `route` named. */
+  readonly id: string;
   readonly request: ChatRequest;
   /** The client's choice of models and providers. */
   readonly routing: ClientRouting | undefined;
@@ -47,12 +49,12 @@ export interface RequestPlan {
  */
 export function planRequest(
   caller: Caller,
-  { request, routing, catalog }: ModelRequest,
+  { id, request, routing, catalog }: ModelRequest,
   { markups, breakers }: PlanServices,
 ): RequestPlan {
   const { upstreamKeys } = caller;
-  if (caller.models) assertAllowed(caller.models, [request.model, ...(routing?.models ?? [])], catalog);
-  const selected = selectModels(catalog, request.model, routing, caller.models);
+  if (caller.models) assertAllowed(caller.models, [id, ...(routing?.models ?? [])], catalog);
+  const selected = selectModels(catalog, id, routing, caller.models);
   const byokKey = (provider: string): string | undefined => upstreamKeys?.of(provider);
   const markup = markups.of(caller);
   const priced = (model: Model): Model => {

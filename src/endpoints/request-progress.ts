@@ -35,6 +35,8 @@ export interface ProgressTerms {
   readonly startedAt: number;
   /** Whether the answer is read to its end after its client disconnects. */
   readonly isReadToEnd: (target: Target) => boolean;
+  /** Whether the app's guard has refused the request while it ran. */
+  readonly isRefused: () => boolean;
 }
 
 /** The state of an admitted request, from its first attempt to its end: it makes the outcome that is charged.
@@ -135,6 +137,8 @@ export class RequestProgress implements AttemptProgress {
 
   /** The request is over: releases its resources and returns its outcome. */
   close(): Outcome {
+    // To the provider's side, the client has left.
+    if (this.#terms.isRefused()) this.#outcome = { ...this.#outcome, ending: 'refused' };
     this.#report?.over();
     this.#forgetRunning();
     this.#detached?.end();

@@ -42,6 +42,8 @@ export interface ChatRequest extends DimensionFields {
   readonly features: readonly AskedFeature[];
   /** Fields that choose among models and providers, in the order of the body; they never go upstream. */
   readonly routingFields: readonly RoutingField[];
+  /** The value of `messages`. */
+  readonly messages: Span;
   readonly edits: EditPoints;
 }
 
@@ -184,6 +186,7 @@ class RequestReader implements JsonListener<MemberPosition> {
   readonly #readsEndUser: boolean;
   readonly #tags: readonly TagSettings[];
   #key: Span = { start: 0, end: 0 };
+  #messagesEnd = 0;
   readonly #routingFields: RoutingField[] = [];
 
   constructor({ clientRouting = NO_ROUTING, dimensions }: OptionalFields) {
@@ -277,6 +280,7 @@ class RequestReader implements JsonListener<MemberPosition> {
     if (position === 'tool') this.#asked.endTool();
     if (position === 'routing') this.#endRoutingField(token.end);
     if (position === 'prediction') this.#predictedBytes += this.#prompt.size.stringBytes;
+    if (position === 'messages') this.#messagesEnd = token.end;
   }
 
   /** @throws {InvalidRequestError} for the first problem in this order: not an object, `model`, `messages`, the others */
@@ -286,7 +290,7 @@ class RequestReader implements JsonListener<MemberPosition> {
     }
     const model = this.#required('model', 'string', 'a string');
     if (model.text === undefined) throw invalidType('model', `a string of at most ${MAX_TEXT_LENGTH} bytes`);
-    this.#required('messages', 'array', 'an array');
+    const messages = this.#required('messages', 'array', 'an array');
 
     const stream = this.#optional('stream', ['true', 'false'], 'a boolean')?.kind === 'true';
     this.#optional('stream_options', ['object'], 'an object');
@@ -314,6 +318,7 @@ class RequestReader implements JsonListener<MemberPosition> {
       predictedBytes: this.#predictedBytes,
       features: this.#asked.all,
       routingFields: this.#routingFields,
+      messages: { start: messages.start, end: this.#messagesEnd },
       edits: {
         model: spanOf(model),
         includeUsage: stream ? this.#usageSplice(model.end) : undefined,

@@ -52,18 +52,36 @@ export interface ClientResponse {
 /** Whether the client is still connected. Subscribes once, for the whole life of an exchange. */
 export class ClientConnection {
   #isDisconnected: boolean;
+  #isDismissed = false;
   #listener: (() => void) | undefined;
 
   constructor(response: ClientResponse) {
     this.#isDisconnected = response.destroyed;
     response.on('close', () => {
-      this.#isDisconnected = true;
-      this.#listener?.();
+      this.#disconnected();
     });
   }
 
   get isDisconnected(): boolean {
     return this.#isDisconnected;
+  }
+
+  /** The client has another response than the answer to its request. */
+  get isDismissed(): boolean {
+    return this.#isDismissed;
+  }
+
+  /** The client has its response: from now on it counts as disconnected, and nothing more is sent to it. */
+  dismiss(): void {
+    if (this.#isDisconnected) return;
+    this.#isDismissed = true;
+    this.#disconnected();
+  }
+
+  #disconnected(): void {
+    if (this.#isDisconnected) return;
+    this.#isDisconnected = true;
+    this.#listener?.();
   }
 
   /** Calls the listener when the client disconnects, or at once if it has. The next listener replaces it. */

@@ -56,7 +56,7 @@ export function readChatRequest(
 }
 
 /** Scans a small body at once, a large one in several turns of the event loop. */
-function scanBuffer(bytes: Buffer, limits: BodyLimits): Answer<ReadRequest> {
+export function scanBuffer(bytes: Buffer, limits: BodyLimits): Answer<ReadRequest> {
   const body = [bytes];
   if (bytes.length > MAX_PART_BYTES) {
     return scanWhole(bytes, limits).then((request) => ({ body, request }));

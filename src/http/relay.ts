@@ -109,7 +109,7 @@ class Relay implements BodyReader, TurnReader {
 
   run(): RelayEnd | Promise<RelayEnd> {
     const { body } = this.#answer;
-    this.#response.writeHead(this.#answer.status, this.#head);
+    if (!this.#client.isDismissed) this.#response.writeHead(this.#answer.status, this.#head);
     const whole = this.#client.isDisconnected
       ? undefined
       : body.takeWhole(this.#head['content-length'], MAX_PART_BYTES);
@@ -367,6 +367,8 @@ class Relay implements BodyReader, TurnReader {
   #onDisconnect(): void {
     const { body } = this.#answer;
     const { meter, detached } = this.#options;
+    // The provider is paid for what arrived before the client was refused.
+    if (this.#client.isDismissed) for (const chunk of body.takeKept()) meter.write(chunk);
     if (meter.finished) {
       // openai-node hangs up as soon as it has read [DONE]: that is a finished stream, not an abandoned one.
       if (meter.done) this.#finish({ ending: 'finished' });

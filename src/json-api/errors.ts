@@ -21,8 +21,9 @@ export class CrossSiteRequestError extends RouterError {
   readonly code = 'cross_site_request';
   readonly type = 'permission_error';
 
-  constructor(site: string) {
-    super(`Changes from pages of other sites are rejected; this request is ${JSON.stringify(site)}.`);
+  /** @param source - the value of `Sec-Fetch-Site` or `Origin` */
+  constructor(source: string) {
+    super(`Changes from pages of other sites are rejected; this request is from ${JSON.stringify(source)}.`);
   }
 }
 

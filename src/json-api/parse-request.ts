@@ -39,9 +39,12 @@ export async function parseRequest<Services, Caller extends Actor>(
  * can't send without a CORS preflight.
  */
 function checkOrigin({ method, headers }: Exchange): void {
-  const site = headers['sec-fetch-site'];
-  if (site !== undefined && site !== 'same-origin' && site !== 'none') {
-    throw new CrossSiteRequestError(site.slice(0, 40));
+  const { 'sec-fetch-site': site, origin } = headers;
+  if (site !== undefined) {
+    if (site !== 'same-origin' && site !== 'none') throw new CrossSiteRequestError(site.slice(0, 40));
+  } else if (origin !== undefined && URL.parse(origin)?.host !== (headers.host ?? headers[':authority'])) {
+    // Over plain HTTP browsers send no `Sec-Fetch-Site`.
+    throw new CrossSiteRequestError(origin.slice(0, 100));
   }
   const type = headers['content-type'];
   // A cross-site DELETE always needs a CORS preflight.

@@ -95,6 +95,8 @@ export interface ResponseEnded extends RequestStarted {
   readonly stream: boolean;
   /** The requests to providers, in order; a failover shows as a second one with another target. */
   readonly attempts: readonly AttemptEnded[];
+  /** The calls of your `route` and `guard`, in the order of their ends; undefined if there were none. */
+  readonly hookCalls?: readonly HookEnded[];
   /** From the request's arrival to the first byte of the response body, in ms. */
   readonly firstByteMs?: number;
   readonly durationMs: number;
@@ -116,12 +118,25 @@ export interface RecordedContent {
   /** The provider that answered, or was tried last. */
   readonly provider: string;
   readonly stream: boolean;
-  /** The body as the client sent it, before any edit. */
+  /** The body as the client sent it, before any edit but that of `guard`, whose messages stand in place of the client's. */
   readonly request: Buffer;
   /** The body sent to the client: JSON, an event stream up to its end, or an error; empty if the client left before. */
   readonly response: Buffer;
   readonly requestTruncated: boolean;
   readonly responseTruncated: boolean;
+}
+
+/** A call of your `route` or `guard`. */
+export interface HookEnded {
+  readonly hook: 'route' | 'guard';
+  /** In ms since the epoch. */
+  readonly startedAt: number;
+  readonly durationMs: number;
+  /**
+   * `changed`: it named a model, or replaced messages; `failed`: it threw, took too long or returned an invalid value;
+   * `aborted`: the request was over first.
+   */
+  readonly result: 'passed' | 'changed' | 'refused' | 'failed' | 'aborted';
 }
 
 /** A request to a provider that is about to be sent. */

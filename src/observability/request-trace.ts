@@ -2,7 +2,14 @@ import { type IncomingMessage, validateHeaderName, validateHeaderValue } from 'n
 
 import { RouterError } from '../errors/router-error.ts';
 import type { ProviderError } from '../errors/upstream-errors.ts';
-import type { AttemptEnded, AttemptStarted, EndpointName, RequestStarted, ResponseEnded } from './hooks.ts';
+import type {
+  AttemptEnded,
+  AttemptStarted,
+  EndpointName,
+  HookEnded,
+  RequestStarted,
+  ResponseEnded,
+} from './hooks.ts';
 import type { Ending } from '../ledger/contract/ledger-store.ts';
 import { ContentRecorder, type RecordedCompletion } from './content-capture.ts';
 
@@ -61,6 +68,7 @@ export class RequestTrace {
   readonly #since = performance.now();
   readonly #askHeaders: UpstreamHeaders | undefined;
   readonly #attempts: AttemptTrace[] = [];
+  #hookCalls: HookEnded[] | undefined;
   #caller: Pick<ResponseEnded, 'account' | 'key'> = {};
   #model: string | undefined;
   #wildcard: string | undefined;
@@ -107,6 +115,11 @@ export class RequestTrace {
     this.#model = id;
     this.#wildcard = wildcard;
     this.#stream = stream;
+  }
+
+  /** A call of the app's `route` or `guard` is over. */
+  hookEnded(ended: HookEnded): void {
+    (this.#hookCalls ??= []).push({ ...ended, durationMs: toMicroseconds(ended.durationMs) });
   }
 
   /** The request has a hold. */
@@ -174,6 +187,7 @@ export class RequestTrace {
       durationMs: toMicroseconds(now - this.#since),
       admitted: this.#admitted,
     };
+    if (this.#hookCalls) event.hookCalls = this.#hookCalls;
     if (this.#errorCode !== undefined) event.errorCode = this.#errorCode;
     if (account !== undefined) event.account = account;
     if (key !== undefined) event.key = key;

@@ -24,6 +24,12 @@ import {
   positiveInteger,
 } from './option-checks.ts';
 import { type DimensionSettings, resolveDimensions } from './resolve-dimensions.ts';
+import {
+  type GuardSettings,
+  resolveGuard,
+  resolveRoute,
+  type RouteSettings,
+} from './resolve-request-hooks.ts';
 
 export { assertObject, milliseconds, oneOfError, optionError, positiveInteger } from './option-checks.ts';
 
@@ -73,6 +79,8 @@ export interface Settings {
   readonly cors: Cors | undefined;
   readonly clientRouting: ClientRoutingFields;
   readonly dimensions: DimensionSettings | undefined;
+  readonly route: RouteSettings | undefined;
+  readonly guard: GuardSettings | undefined;
   readonly waitUntil: ((work: Promise<void>) => unknown) | undefined;
 }
 
@@ -122,6 +130,8 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   cors: true,
   clientRouting: true,
   dimensions: true,
+  route: true,
+  guard: true,
   thresholds: true,
   sessions: true,
 };
@@ -176,6 +186,8 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     cors: resolveCors(options.cors),
     clientRouting: resolveClientRouting(options.clientRouting),
     dimensions: resolveDimensions(options.dimensions),
+    route: resolveRoute(options.route),
+    guard: resolveGuard(options.guard),
     waitUntil: options.waitUntil,
   };
 }

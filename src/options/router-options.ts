@@ -9,6 +9,7 @@ import type { ModelCatalog, ModelOptions, PriceCatalog } from './model-options.t
 import type { AnyString } from './preset-names.ts';
 import type { OutboundProxyOption } from './connection-options.ts';
 import type { Providers, TimeoutOptions } from './provider-options.ts';
+import type { Guard, GuardOptions, Route, RouteOptions } from './request-hooks.ts';
 
 /** A store that the router opens; another string, as of an environment variable, is checked when the router is created. */
 export type StoreURL =
@@ -226,6 +227,20 @@ export interface ChatCompletionsRouterOptions {
    * @default none
    */
   readonly dimensions?: DimensionOptions;
+  /**
+   * Names the model of a request, by its caller, headers or size: it is served, allowed and priced as if the client had
+   * asked for it. Undefined keeps the client's model.
+   *
+   * @default none
+   */
+  readonly route?: Route | RouteOptions;
+  /**
+   * Passes, refuses or changes a request before credits are held for it; with `parallel: true`, passes or refuses it while
+   * the provider works on it.
+   *
+   * @default none
+   */
+  readonly guard?: Guard | GuardOptions;
   /** Sessions for browsers: short-lived keys that a page may hold. @default none */
   readonly sessions?: SessionOptions;
   /** Reports accounts whose credits run low, and tops them up. @default none */

@@ -97,10 +97,11 @@ export async function route(
     if (thrown instanceof ClientDisconnectedError) return;
     const error = toRouterError(thrown instanceof RouterClosedError ? new RouterClosingError() : thrown);
     // A bug is reported, though the client has left.
-    if (exchange.response.destroyed && !(error instanceof InternalError)) return;
+    const hasLeft = exchange.response.destroyed || client.isDismissed;
+    if (hasLeft && !(error instanceof InternalError)) return;
     active.trace?.refused(error);
     if (error.status >= 500) services.onError(error, exchange.id);
-    sendError(exchange, error);
+    if (!client.isDismissed) sendError(exchange, error);
   }
 }
 

@@ -1,6 +1,11 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
+import type { Permission } from '../../src/admin.ts';
+import { permissionFor } from '../../src/json-api/endpoint.ts';
+import { endpoints } from '../../src/admin/endpoints.ts';
+import { PERMISSIONS } from '../../src/admin/operator.ts';
 import { type AdminDoor, startAdmin } from '../helpers/admin.ts';
+import { startAttackedAdmin } from './attacked-admin.ts';
 
 /** An operator who may do what there is with any account but `vault`, as a host would write it. */
 let door: AdminDoor;
@@ -74,4 +79,58 @@ it('who is judged is shown what is served, parameters decoded', async () => {
   await door.ask('GET', '/accounts/a%40b/keys/');
   await door.ask('GET', '/accounts/a%2Fb');
   expect(shown).toEqual(['/accounts/a@b/keys', '/accounts/a%2Fb']);
+});
+
+describe('a role without a permission, past the console', () => {
+  it.each(PERMISSIONS)(
+    'can change nothing that needs %s, and stands in the audit with each try',
+    async (lacked) => {
+      const may: readonly Permission[] = PERMISSIONS.filter((each) => each !== lacked);
+      const admin = await startAttackedAdmin(() => ({ name: 'clerk', may }));
+      onTestFinished(() => admin.close());
+      const needing = new Map(endpoints.map((each) => [each.operation, permissionFor(each)]));
+      const tried = admin.changes.filter(({ operation }) => needing.get(operation) === lacked);
+      expect(tried.length).toBeGreaterThan(0);
+      const before = await admin.state();
+      const credentials = { authorization: 'Bearer clerk' };
+      for (const { operation, method, path, body } of tried) {
+        const refused = await admin.door.ask(method, path, body, credentials);
+        expect([operation, refused.status, refused.body.error.code]).toEqual([
+          operation,
+          403,
+          'not_permitted',
+        ]);
+      }
+      expect(await admin.state()).toEqual(before);
+      expect(admin.door.audits).toMatchObject(
+        tried.map(({ operation }) => ({
+          operator: 'clerk',
+          action: endpoints.find((each) => each.operation === operation)?.change?.action,
+          outcome: 'refused',
+          status: 403,
+          code: 'not_permitted',
+        })),
+      );
+      expect(admin.door.audits).toHaveLength(tried.length);
+    },
+  );
+
+  it('reads nothing without the permission to read, by any operation', async () => {
+    const admin = await startAttackedAdmin(() => ({
+      name: 'clerk',
+      may: PERMISSIONS.filter((each) => each !== 'read'),
+    }));
+    onTestFinished(() => admin.close());
+    const [key] = (await admin.gateway.router.keys.list('acct')).map(({ id }) => id);
+    const ids: Record<string, string> = { account: 'acct', id: key ?? '', month: '2026-11', end_user: 'ann' };
+    for (const { path } of endpoints.filter(
+      (each) => each.method === 'GET' && permissionFor(each) === 'read',
+    )) {
+      for (const method of ['GET', 'HEAD']) {
+        const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? 'x');
+        const { status } = await admin.door.ask(method, filled, undefined, { authorization: 'Bearer clerk' });
+        expect([path, method, status]).toEqual([path, method, 403]);
+      }
+    }
+  });
 });

@@ -71,6 +71,7 @@ export function describeUsage(ledger: LedgerFixture): void {
       ['finished', { errors: 0, aborted: 0 }],
       ['client_gone', { errors: 0, aborted: 1 }],
       ['upstream_cut', { errors: 1, aborted: 0 }],
+      ['refused', { errors: 1, aborted: 0 }],
       ['upstream_error', { errors: 1, aborted: 0 }],
       ['timeout', { errors: 1, aborted: 0 }],
       ['closed', { errors: 1, aborted: 0 }],

@@ -36,7 +36,8 @@ interface Node {
 const SRC = new URL('../../src/', import.meta.url).pathname;
 
 /** Built files, and of the demo what its model says and the programs to paste. */
-const NOT_MESSAGES = /\.(generated|d)\.ts$|^cli\/demo\/(parrot\/|banner\.ts$)/;
+const NOT_MESSAGES =
+  /\.(generated|d)\.ts$|^cli\/demo\/(parrot\/|banner\.ts$)|^account\/page\/playground\/snippets\.ts$/;
 
 /** Every message in the source that clients, developers or operators see. */
 export function messagesInSource(): readonly Message[] {

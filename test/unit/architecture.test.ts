@@ -54,7 +54,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'ledger/operations',
     ...GROUND,
   ],
-  'admin/page': ['client'],
+  page: ['client'],
+  'admin/page': ['page', 'client'],
+  'account/page': ['page', 'client'],
   client: [],
   adapters: ['http'],
   router: [
@@ -192,15 +194,15 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
   '@pydantic/genai-prices': ['catalog/genai-prices.ts'],
   'next/server.js': ['adapters/next.ts'],
   'node:sqlite': ['ledger/stores/sqlite/sqlite-store.ts'],
-  preact: ['admin/page/'],
-  'preact/hooks': ['admin/page/'],
+  preact: ['page/', 'admin/page/', 'account/page/'],
+  'preact/hooks': ['page/', 'admin/page/', 'account/page/'],
   valibot: ['json-api/', 'admin/', 'account/'],
   '@valibot/to-json-schema': ['json-api/openapi.ts'],
 };
 
 /** The files with timers of their own, and what those are for. A wait for another process is a `Timeout` of `async/`. */
 const TIMERS: Readonly<Record<string, string>> = {
-  'admin/page/polling.ts': 'refreshes the page',
+  'page/polling.ts': 'refreshes a page',
   'async/timeout.ts': 'the wait itself',
   'upstream/model-discovery.ts': 'asks for the lists again',
   'billing/adaptive-hold.ts': 'pauses between two tries',
@@ -390,6 +392,7 @@ describe('the rule of imports', () => {
     ['admin.ts', "import * as v from 'valibot';"],
     ['admin/handle-request.ts', "import { money } from './page/format.ts';"],
     ['admin/page/api.ts', "import { RouterError } from '../../errors/router-error.ts';"],
+    ['page/api.ts', "import { hrefOf } from '../admin/page/keys/key-address.ts';"],
     ['admin/handle-request.ts', "import { render } from 'preact';"],
     ['http/relay.ts', "import {\n  a,\n  b,\n} from 'lodash';"],
     ['cli/commands/serve.ts', "import { serve } from '../serve/serve.ts';"],

@@ -91,7 +91,7 @@ function Header({ model, balance, start }: HeaderProps): ReactNode {
         <p>{model}</p>
       </div>
       <div className="balance" title="Prepaid credits that are left">
-        <span>Credits</span>
+        <a href="/account">Credits</a>
         {/* A new balance is a new element, so that its animation starts again. */}
         <output key={balance} data-testid="balance">
           {dollars(Number(balance))}

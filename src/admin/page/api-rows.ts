@@ -1,20 +1,3 @@
-/** A row of `GET usage`: the members that it is grouped by, and sums. */
-export interface UsageRow {
-  readonly day?: string;
-  readonly account?: string;
-  readonly key?: string;
-  readonly model?: string;
-  readonly requests: number;
-  readonly errors: number;
-  readonly aborted: number;
-  readonly prompt_tokens: number;
-  readonly cached_tokens: number;
-  readonly completion_tokens: number;
-  readonly charged: string;
-  /** Of requests with a known cost. */
-  readonly cost?: string;
-}
-
 export interface AccountRow {
   readonly id: string;
   readonly balance: string;
@@ -41,9 +24,4 @@ export interface LiveRow {
   readonly model?: string;
   readonly streaming?: boolean;
   readonly provider?: string;
-}
-
-export interface List<Row> {
-  readonly data: readonly Row[];
-  readonly next_cursor?: string | null;
 }

@@ -1,14 +1,15 @@
 import type { JSX } from 'preact';
 
-import type { Api } from './api.ts';
-import { useRoute } from './route.ts';
-import { useSession } from './session.ts';
-import { TooltipProvider } from './tooltip.tsx';
+import type { Api } from '../../page/api.ts';
+import { useRoute } from '../../page/route.ts';
+import type { Me } from '../../client/admin-api.generated.ts';
+import { usePageSession } from '../../page/session.ts';
+import { TooltipProvider } from '../../page/tooltip.tsx';
 import { VIEWS } from './views.ts';
 
 /** The console: one view at a time, chosen by the address, with one session. */
 export function App({ api }: { readonly api: Api }): JSX.Element {
-  const session = useSession(api);
+  const session = usePageSession<Me>(api);
   const route = useRoute();
   const { View } = VIEWS.find(({ name }) => name === route.view) ?? VIEWS[0];
   return (

@@ -1,9 +1,9 @@
 import type { ComponentChildren, JSX } from 'preact';
 
-import { hrefOf } from './route.ts';
+import { hrefOf } from '../../page/route.ts';
+import { SignIn } from '../../page/sign-in.tsx';
 import type { Session } from './session.ts';
-import { SignIn } from './sign-in.tsx';
-import { ThemeButton } from './theme-button.tsx';
+import { ThemeButton } from '../../page/theme-button.tsx';
 
 export interface FrameProps {
   /** Of the view, in the address. */
@@ -37,7 +37,7 @@ export function Frame({ name, title, session, notice, status, controls, children
           <div id="controls" class="controls">
             {view && controls}
             <ThemeButton />
-            {session.operator !== undefined && <span class="faint operator">{session.operator}</span>}
+            {session.me && <span class="faint operator">{session.me.name}</span>}
             {view && session.api.token !== undefined && (
               <button type="button" id="sign-out" class="plain" onClick={session.signOut}>
                 Sign out
@@ -46,11 +46,19 @@ export function Frame({ name, title, session, notice, status, controls, children
           </div>
         </div>
       </header>
-      <main data-waiting={view ? undefined : ''}>
+      <main class="body" data-waiting={view ? undefined : ''}>
         <div id="notice" class="notice bad" role="status" hidden={shown === undefined}>
           {shown}
         </div>
-        {session.prompt && <SignIn session={session} />}
+        {session.prompt && (
+          <SignIn
+            session={session}
+            label="Token"
+            required="The admin API requires a token."
+            refused="The admin API rejected this token."
+            hint="Sent as a bearer token. Stored in this tab until it is closed."
+          />
+        )}
         {view}
       </main>
     </>

@@ -1,4 +1,4 @@
-import type { Route } from './route.ts';
+import type { Route } from '../../page/route.ts';
 import type { Session } from './session.ts';
 
 /** What each view of the console gets. */

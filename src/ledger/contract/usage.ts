@@ -44,6 +44,8 @@ export type Ending =
   | 'closed'
   /** A stream used up its hold, and the balance did not cover a larger one. */
   | 'credits_exhausted'
+  /** The app's guard refused it while it ran. */
+  | 'refused'
   | 'failed';
 
 /** All endings, for readers of stored records. */
@@ -55,6 +57,7 @@ export const ENDINGS: readonly Ending[] = [
   'timeout',
   'closed',
   'credits_exhausted',
+  'refused',
   'failed',
 ];
 
@@ -95,6 +98,11 @@ export type TagDimension = `tag:${string}`;
 
 export function tagDimension(tag: string): TagDimension {
   return `tag:${tag}`;
+}
+
+/** The tag of a dimension; undefined if it is no tag's. */
+export function tagOf(dimension: string): string | undefined {
+  return dimension.startsWith('tag:') ? dimension.slice('tag:'.length) : undefined;
 }
 
 /** Whether it can be the value of a tag: 1 to 64 visible characters, with spaces between them. */

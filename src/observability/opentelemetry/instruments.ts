@@ -47,6 +47,13 @@ function requestMetrics(meter: Meter): MetricHooks<'onRequest' | 'onResponse'> {
     'Time to generate first token for successful responses.',
     FIRST_TOKENS,
   );
+  const hookCalls = histogram(
+    meter,
+    'ccr.hook.duration',
+    's',
+    'Time of the calls of route and guard.',
+    DURATIONS,
+  );
   const active = meter.createUpDownCounter('ccr.request.active', {
     unit: '{request}',
     description: 'Requests in progress.',
@@ -65,6 +72,9 @@ function requestMetrics(meter: Meter): MetricHooks<'onRequest' | 'onResponse'> {
         ...(model !== undefined && { 'ccr.model': model }),
         ...errorAttribute(responseError(ended)),
       });
+      for (const { hook, durationMs, result } of ended.hookCalls ?? []) {
+        hookCalls.record(durationMs / 1000, { 'ccr.hook': hook, 'ccr.hook.result': result });
+      }
       if (
         firstByteMs !== undefined &&
         status < 300 &&

@@ -70,6 +70,7 @@ export function spanHooks({
     running.delete(requestId);
     clearTimeout(traced.timer);
     endAttempts(traced);
+    addHookCalls(tracer, traced);
     endRequest(traced);
     traced.span.end(startedAt + durationMs);
   }
@@ -195,6 +196,17 @@ function endRequest({ span, ended, settled }: TracedSpans): void {
   // The conventions mark a server span as an error only for the server's faults, not the client's.
   if (errorType !== undefined && (status >= 500 || status < 400))
     span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+/** A span for each call of the app's `route` and `guard`. */
+function addHookCalls(tracer: Tracer, { ended, context: parent }: TracedSpans): void {
+  for (const { hook, startedAt, durationMs, result } of ended?.hookCalls ?? []) {
+    const attributes = { 'ccr.hook': hook, 'ccr.hook.result': result };
+    const options = { kind: SpanKind.INTERNAL, startTime: startedAt, attributes };
+    const span = tracer.startSpan(hook, options, parent);
+    if (result === 'failed') span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end(startedAt + durationMs);
+  }
 }
 
 /** The end user as `ccr.user`, the tag `feature` as `ccr.tag.feature`. */

@@ -62,6 +62,12 @@ function requestMetrics(
     ['model', 'provider', 'stream'],
     FIRST_BYTE_BUCKETS,
   );
+  const hookCalls = registry.histogram(
+    'ccr_hook_duration_seconds',
+    'Time of the calls of route and guard.',
+    ['hook', 'result'],
+    DURATION_BUCKETS,
+  );
   return {
     onRequest: () => {
       running += 1;
@@ -82,6 +88,9 @@ function requestMetrics(
         key,
       });
       durations.observe(ended.durationMs / 1000, { endpoint, model, provider, stream });
+      for (const { hook, durationMs, result } of ended.hookCalls ?? []) {
+        hookCalls.observe(durationMs / 1000, { hook, result });
+      }
       if (ended.firstByteMs !== undefined) {
         firstBytes.observe(ended.firstByteMs / 1000, { model, provider, stream });
       }

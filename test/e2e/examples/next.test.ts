@@ -1,5 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
 
@@ -8,6 +9,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
+import { documentedBlocks } from '../helpers/documented-blocks.ts';
 import { ENV } from '../../helpers/example.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
@@ -138,5 +140,65 @@ describe.skipIf(!CHROMIUM)('the page of examples/next', () => {
   it('shows why the router refuses', async () => {
     await ask('all my words '.repeat(9000));
     expect(await text('.error')).toMatch(/^This request requires \$0\.\d+ of credits/);
+  });
+});
+
+describe.skipIf(!CHROMIUM)('the account page of examples/next', () => {
+  let browser: Browser;
+  let page: Page;
+  let problems: string[];
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    page = await browser.newPage({ colorScheme: 'light' });
+    problems = [];
+    page.on('console', (message) => {
+      if (message.type() === 'error') problems.push(message.text());
+    });
+    page.on('pageerror', (error) => problems.push(error.message));
+  }, 60_000);
+
+  afterAll(() => browser.close());
+
+  it('is in the documentation as it is here', async () => {
+    const shown = documentedBlocks().find(
+      ({ page, language }) => page === 'docs/account-page.md' && language === 'tsx',
+    );
+    expect(shown?.code.trim()).toBe(
+      (await readFile(`${ROOT}examples/next/app/account/account-page.tsx`, 'utf8')).trim(),
+    );
+  });
+
+  it('is opened from the chat, asks for no key, and has the colors of the site and none of its other styles', async () => {
+    await page.goto(origin);
+    await page.getByRole('link', { name: 'Credits' }).click();
+    await page.waitForURL(`${origin}/account`);
+    expect(await page.locator('#balance').innerText()).toMatch(/^\$0\.\d\d/);
+    await page.locator('.rest-bar').waitFor();
+    expect(await page.locator('#sign-in').count()).toBe(0);
+    const styleOf = (selector: string, name: string): Promise<string> =>
+      page.evaluate<string>(
+        `getComputedStyle(document.querySelector('.account-page').shadowRoot.querySelector('${selector}')).${name}`,
+      );
+    expect(await styleOf('.rest-bar .fill', 'fill')).toBe('rgb(15, 122, 82)');
+    expect(await styleOf('h1', 'fontSize')).toBe('24px');
+    expect(problems).toEqual([]);
+  });
+
+  it('asks a model in its playground with a session of the site, and goes away with the view', async () => {
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/v1/chat/completions'))
+        asked.push(request.headers()['authorization'] ?? '');
+    });
+    await page.getByRole('link', { name: 'Playground' }).click();
+    await page.getByLabel('Message').fill('Good morning');
+    await page.keyboard.press('Enter');
+    await page.locator('.charge').waitFor();
+    expect(await page.locator('.answer').innerText()).toContain('Good');
+    expect(asked.map((each) => each.slice(0, 11))).toEqual(['Bearer ses-']);
+    await page.getByRole('link', { name: '← Chat' }).click();
+    await page.getByRole('heading', { name: 'Say something' }).waitFor();
+    expect(problems).toEqual([]);
   });
 });

@@ -26,8 +26,8 @@ const { exports } = JSON.parse(readFileSync(new URL('../../../package.json', imp
   exports: Record<string, unknown>;
 };
 const ENTRIES = Object.keys(exports)
-  // The client of the admin API is plain `fetch`: it runs on any Node.
-  .filter((entry) => !['./package.json', './client'].includes(entry))
+  // The clients of both APIs are plain `fetch`, and the account page is for browsers: they are imported on any Node.
+  .filter((entry) => !['./package.json', './client', './account-page'].includes(entry))
   .map((entry) => posix.join('chat-completions-router', entry));
 
 describe.skipIf(OLD_NODES.size === 0)('on a Node that is too old', () => {

@@ -45,7 +45,7 @@ const PEERS = [
 /** Subpath → what it is for. */
 const SUBPATHS = {
   admin: ['createAdminRouter'],
-  client: ['AdminApiError', 'createAdminClient'],
+  client: ['AdminApiError', 'createAccountClient', 'createAdminClient'],
   fastify: ['toFastifyHandler', 'toFastifyPlugin'],
   hono: ['toHonoHandler'],
   koa: ['toKoaMiddleware'],

@@ -2,13 +2,14 @@
  * Makes the pictures of the README: `npm run pictures`. It needs a Chromium.
  *
  * `docs/demo.svg` is what the demo and curl really print; `docs/usage-page.png` is the console's overview over a ledger of 30 days,
- * `docs/console-*.png` are its other views.
+ * `docs/console-*.png` are its other views, `docs/account-*.png` those of the customers' page.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
+import { accountViews } from './account-page.ts';
 import { consoleViews } from './console.ts';
 import { usagePage } from './usage-page.ts';
 
@@ -34,6 +35,7 @@ await ended;
 writeFileSync('docs/demo.svg', drawTerminal(lines));
 writeFileSync('docs/usage-page.png', await usagePage());
 for (const [name, picture] of await consoleViews()) writeFileSync(`docs/console-${name}.png`, picture);
+for (const [name, picture] of await accountViews()) writeFileSync(`docs/account-${name}.png`, picture);
 
 /** @returns the demo, and what it printed up to its models */
 async function startDemo(): Promise<[ChildProcess, string[]]> {

@@ -46,7 +46,7 @@ function pick<T extends { readonly share: number }>(rows: readonly T[]): T {
 }
 
 /** A ledger in which every account spent its credits over the days, less on weekends. */
-async function makeLedger(): Promise<MemoryStore> {
+export async function makeLedger(): Promise<MemoryStore> {
   const today = Date.now();
   let now = today - DAYS * DAY_MS;
   const store = new MemoryStore({ now: () => now });

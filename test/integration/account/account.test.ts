@@ -218,7 +218,8 @@ describe('a session of the host', () => {
     expect((await ask('POST', '/playground', {}, COOKIE)).body.error.param).toBe('Origin');
     const without = await startAccount({ whoIs: BY_COOKIE }, {}, { sessions: false });
     expect((await without.ask('GET', '/me', undefined, COOKIE)).body.may).not.toContain('playground');
-    const refused = await without.ask('POST', '/playground', {}, { ...COOKIE, origin: 'http://a.example' });
+    const { origin } = new URL(without.baseURL);
+    const refused = await without.ask('POST', '/playground', {}, { ...COOKIE, origin });
     expect(refused.body.error.code).toBe('playground_disabled');
   });
 

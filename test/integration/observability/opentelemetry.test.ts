@@ -106,6 +106,28 @@ describe('spans of a router', () => {
     expect(attributes).toMatchObject({ 'ccr.user': 'ann', 'ccr.tag.feature': 'search' });
   });
 
+  it('have one more for each call of route and guard, within the request', async () => {
+    gateway = await startGateway({
+      hooks: [openTelemetryHooks({ tracer })],
+      route: () => 'acme/fast',
+      guard: { run: async () => Promise.reject(new Error('down')), onError: 'pass' },
+    });
+    gateway.provider.script = answerJson(completionBody());
+    await gateway.post({ ...QUESTION, model: 'auto' });
+    const spans = await spansOf(4);
+    const server = only(spans, SpanKind.SERVER);
+    const calls = spans.filter(({ kind }) => kind === SpanKind.INTERNAL);
+    expect(calls.map(({ name, attributes, status }) => [name, attributes, status.code])).toEqual([
+      ['route', { 'ccr.hook': 'route', 'ccr.hook.result': 'changed' }, SpanStatusCode.UNSET],
+      ['guard', { 'ccr.hook': 'guard', 'ccr.hook.result': 'failed' }, SpanStatusCode.ERROR],
+    ]);
+    for (const { parentSpanContext, startTime, endTime } of calls) {
+      expect(parentSpanContext?.spanId).toBe(server.spanContext().spanId);
+      expect(milliseconds(startTime)).toBeGreaterThanOrEqual(milliseconds(server.startTime));
+      expect(milliseconds(endTime)).toBeLessThanOrEqual(milliseconds(server.endTime) + 1);
+    }
+  });
+
   it('tell of a completion by the GenAI conventions, and what it cost', async () => {
     const told = collectTold();
     gateway = await startGateway({ hooks: [openTelemetryHooks({ tracer }), told.hooks] });

@@ -85,6 +85,25 @@ describe('metrics of a router', () => {
     await gateway.close();
   });
 
+  it('time the calls of route and guard, by what came of them', async () => {
+    const metrics = createPrometheusMetrics();
+    const told = collectTold();
+    const gateway = await startGateway({
+      hooks: [metrics.hooks, told.hooks],
+      route: () => undefined,
+      guard: () => ({ refuse: { code: 'flagged', message: 'No.' } }),
+    });
+    const next = told.next();
+    await gateway.post(QUESTION);
+    await next;
+    const read = parsePrometheus(metrics.text());
+    const counted = (hook: string, result: string): number | undefined =>
+      valueOf(read, 'ccr_hook_duration_seconds_count', { hook, result });
+    expect([counted('route', 'passed'), counted('guard', 'refused')]).toEqual([1, 1]);
+    expect(valueOf(read, 'ccr_requests_total', { status: '400', code: 'flagged' })).toBe(1);
+    await gateway.close();
+  });
+
   it('show what runs, and streams apart', async () => {
     const metrics = createPrometheusMetrics();
     const told = collectTold();
@@ -207,6 +226,7 @@ async function provokeAll(hooks: Hooks): Promise<void> {
   const two = await startTwoTargets({
     hooks: [hooks],
     health: { failures: 1 },
+    guard: () => undefined,
     models: {
       'acme/fast': {
         targets: ['primary/main-model', { provider: 'fallback', model: 'other-model', cost: PRICING }],

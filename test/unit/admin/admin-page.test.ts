@@ -7,10 +7,10 @@ import { build } from 'vite';
 import { describe, expect, it } from 'vitest';
 
 import { PAGE } from '../../../src/admin/page.ts';
-import { axisMoney, lastDays, money, nanos } from '../../../src/admin/page/format.ts';
-import { ticks } from '../../../src/admin/page/usage/axis.ts';
-import { sum } from '../../../src/admin/page/usage/sums.ts';
-import { ModelTones } from '../../../src/admin/page/usage/tones.ts';
+import { axisMoney, lastDays, money, nanos } from '../../../src/page/format.ts';
+import { ticks } from '../../../src/page/usage/axis.ts';
+import { sum } from '../../../src/page/usage/sums.ts';
+import { ModelTones } from '../../../src/page/usage/tones.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
 

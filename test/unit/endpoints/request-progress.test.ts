@@ -40,7 +40,7 @@ class Running {
   }
 }
 
-function setUp(isReadToEnd = false) {
+function setUp(isReadToEnd = false, isRefused = false) {
   const running = new RunningAttempts();
   const detachedReads = new DetachedReads();
   const breakers = new CircuitBreakers({
@@ -55,6 +55,7 @@ function setUp(isReadToEnd = false) {
       owner: 'acct key',
       startedAt: performance.now(),
       isReadToEnd: () => isReadToEnd,
+      isRefused: () => isRefused,
     },
     { running, detachedReads, recentErrors: new RecentErrors() },
     active,
@@ -128,6 +129,14 @@ describe('the progress of a request', () => {
     progress.failed(error);
     expect(progress.outcome).toEqual({ ending, target: FIRST, dispatched: true });
     expect(attempt.aborted).toBe(error);
+  });
+
+  it('ends as refused if the guard refused it, whatever came of its call', () => {
+    const { progress } = setUp(false, true);
+    progress.asking(FIRST);
+    progress.dispatched();
+    progress.failed(new ClientDisconnectedError());
+    expect(progress.close()).toEqual({ ending: 'refused', target: FIRST, dispatched: true });
   });
 
   it('aborts the latest attempt alone, and none once it is over', () => {

@@ -1,7 +1,7 @@
 import type { AccountDetails } from '../../../client/admin-api.generated.ts';
-import { ApiError } from '../api.ts';
-import type { FormDialogProps } from '../dialog.tsx';
-import { policyChange, policyFields } from '../keys/policy-form.ts';
+import { ApiError } from '../../../page/api.ts';
+import type { FormDialogProps } from '../../../page/dialog.tsx';
+import { policyChange, policyFields } from '../../../page/keys/policy-form.ts';
 
 /** What an operator may do with an account. */
 export type AccountAction = 'grant' | 'adjust' | 'allowance' | 'policy' | 'freeze' | 'unfreeze' | 'delete';

@@ -2,15 +2,16 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import type { AccountDetails, Allowance, ApiKey } from '../../../client/admin-api.generated.ts';
-import { FormDialog } from '../dialog.tsx';
-import { type Fact, Facts } from '../facts.tsx';
-import { grouped, moment, money, nanos } from '../format.ts';
+import { FormDialog } from '../../../page/dialog.tsx';
+import { downloadCsv } from '../../../page/download.ts';
+import { type Fact, Facts } from '../../../page/facts.tsx';
+import { grouped, moment, money, nanos } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
-import { useResource } from '../resource.ts';
-import { hrefOf } from '../route.ts';
+import { useResource } from '../../../page/resource.ts';
+import { hrefOf } from '../../../page/route.ts';
 import type { Session } from '../session.ts';
-import { Column, NumberCell, Table } from '../table.tsx';
-import { budgetText } from '../keys/policy-form.ts';
+import { Column, NumberCell, Table } from '../../../page/table.tsx';
+import { budgetText } from '../../../page/keys/policy-form.ts';
 import { type AccountAction, actionForm } from './account-actions.ts';
 import { KeysCard } from './keys-card.tsx';
 
@@ -156,11 +157,7 @@ function StatementButton({
             const csv = await session.api.text(`${path}/statements/${encodeURIComponent(asked)}`, {
               format: 'csv',
             });
-            const link = document.createElement('a');
-            link.href = URL.createObjectURL(new Blob([csv], { type: 'text/csv' }));
-            link.download = `${account}-${asked}.csv`;
-            link.click();
-            URL.revokeObjectURL(link.href);
+            downloadCsv(csv, `${account}-${asked}.csv`);
           }}
         />
       )}

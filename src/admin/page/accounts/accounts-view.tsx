@@ -2,13 +2,13 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import type { Account, AccountPage } from '../../../client/admin-api.generated.ts';
-import type { Api } from '../api.ts';
-import { FormDialog } from '../dialog.tsx';
-import { grouped, money, nanos } from '../format.ts';
+import type { Api } from '../../../page/api.ts';
+import { FormDialog } from '../../../page/dialog.tsx';
+import { grouped, money, nanos } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
-import { useResource } from '../resource.ts';
-import { hrefOf } from '../route.ts';
-import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
+import { useResource } from '../../../page/resource.ts';
+import { hrefOf } from '../../../page/route.ts';
+import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { AccountView } from './account-view.tsx';
 

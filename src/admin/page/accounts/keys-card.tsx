@@ -2,9 +2,10 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import type { ApiKey } from '../../../client/admin-api.generated.ts';
-import type { ChosenAction } from '../keys/key-actions.ts';
-import { KeyDialogs } from '../keys/key-dialogs.tsx';
-import { KeyTable } from '../keys/key-table.tsx';
+import { actionsOf, type ChosenAction } from '../../../page/keys/key-actions.ts';
+import { KeyDialogs } from '../../../page/keys/key-dialogs.tsx';
+import { KeyTable } from '../../../page/keys/key-table.tsx';
+import { keyHref, keysPath } from '../keys/key-address.ts';
 import type { Session } from '../session.ts';
 
 export interface KeysCardProps {
@@ -17,6 +18,7 @@ export interface KeysCardProps {
 /** The API keys of an account. */
 export function KeysCard({ session, account, keys, reload }: KeysCardProps): JSX.Element {
   const [chosen, setChosen] = useState<ChosenAction>();
+  const path = keysPath(account);
   const mayChange = session.may('keys');
   return (
     <section class="card" aria-labelledby="keys-title">
@@ -27,14 +29,20 @@ export function KeysCard({ session, account, keys, reload }: KeysCardProps): JSX
             type="button"
             id="create-key"
             class="plain"
-            onClick={() => setChosen({ action: 'create', account })}
+            onClick={() => setChosen({ action: 'create', path })}
           >
             New key
           </button>
         )}
       </div>
-      <KeyTable keys={keys} none="There are no keys yet." choose={mayChange ? setChosen : undefined} />
-      <KeyDialogs session={session} chosen={chosen} close={() => setChosen(undefined)} reload={reload} />
+      <KeyTable
+        keys={keys}
+        hrefOf={keyHref}
+        none="There are no keys yet."
+        actionsOf={actionsOf}
+        choose={mayChange ? (action, key) => setChosen({ action, path, key }) : undefined}
+      />
+      <KeyDialogs api={session.api} chosen={chosen} close={() => setChosen(undefined)} reload={reload} />
     </section>
   );
 }

@@ -2,10 +2,10 @@ import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 import type { Verification } from '../../../client/admin-api.generated.ts';
-import { type Api, asApiError } from '../api.ts';
-import { grouped, plural } from '../format.ts';
-import { hrefOf } from '../route.ts';
-import { Column, EmptyRow, Table } from '../table.tsx';
+import { type Api, asApiError } from '../../../page/api.ts';
+import { grouped, plural } from '../../../page/format.ts';
+import { hrefOf } from '../../../page/route.ts';
+import { Column, EmptyRow, Table } from '../../../page/table.tsx';
 
 type Finding = Verification['findings'][number];
 

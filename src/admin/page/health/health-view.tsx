@@ -1,11 +1,11 @@
 import type { JSX } from 'preact';
 
 import type { Status } from '../../../client/admin-api.generated.ts';
-import { type Fact, Facts } from '../facts.tsx';
-import { duration, grouped, moment } from '../format.ts';
+import { type Fact, Facts } from '../../../page/facts.tsx';
+import { duration, grouped, moment } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
-import { useResource } from '../resource.ts';
-import { hrefOf } from '../route.ts';
+import { useResource } from '../../../page/resource.ts';
+import { hrefOf } from '../../../page/route.ts';
 import type { ViewProps } from '../view-props.ts';
 import { AuditCard } from './audit-card.tsx';
 

@@ -2,14 +2,15 @@ import type { JSX } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 
 import type { ApiKey, ApiKeys } from '../../../client/admin-api.generated.ts';
-import { asApiError } from '../api.ts';
+import { asApiError } from '../../../page/api.ts';
 import { Frame } from '../frame.tsx';
-import { hrefOf } from '../route.ts';
+import { hrefOf } from '../../../page/route.ts';
 import type { Session } from '../session.ts';
 import type { ViewProps } from '../view-props.ts';
-import type { ChosenAction } from './key-actions.ts';
-import { KeyDialogs } from './key-dialogs.tsx';
-import { KeyTable } from './key-table.tsx';
+import { actionsOf, type ChosenAction } from '../../../page/keys/key-actions.ts';
+import { KeyDialogs } from '../../../page/keys/key-dialogs.tsx';
+import { KeyTable } from '../../../page/keys/key-table.tsx';
+import { keyHref, keysPath } from './key-address.ts';
 import { KeyView } from './key-view.tsx';
 
 /** Finds keys by a secret or an ID, or shows one of them. */
@@ -81,14 +82,20 @@ function FindKey({ session }: { readonly session: Session }): JSX.Element {
         <section class="card" aria-label="Found keys" role="status">
           <KeyTable
             keys={found.keys}
-            hasAccounts
+            hrefOf={keyHref}
+            accountOf={accountLink}
+            actionsOf={actionsOf}
             none="No key has this secret or ID, or it was rotated since."
-            choose={session.may('keys') ? setChosen : undefined}
+            choose={
+              session.may('keys')
+                ? (action, key) => setChosen({ action, path: keysPath(key.account), key })
+                : undefined
+            }
           />
         </section>
       )}
       <KeyDialogs
-        session={session}
+        api={session.api}
         chosen={chosen}
         close={() => setChosen(undefined)}
         reload={async () => {
@@ -97,4 +104,8 @@ function FindKey({ session }: { readonly session: Session }): JSX.Element {
       />
     </div>
   );
+}
+
+function accountLink({ account }: ApiKey): JSX.Element {
+  return <a href={hrefOf('accounts', account)}>{account}</a>;
 }

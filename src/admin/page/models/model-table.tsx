@@ -1,10 +1,10 @@
 import type { JSX } from 'preact';
 
 import type { ModelPrices, ModelTarget } from '../../../client/admin-api.generated.ts';
-import type { UsageRow } from '../api-rows.ts';
-import { moment, money, nanos, percent } from '../format.ts';
-import { hrefOf } from '../route.ts';
-import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
+import type { UsageRow } from '../../../page/usage/range-usage.ts';
+import { moment, money, nanos, percent } from '../../../page/format.ts';
+import { hrefOf } from '../../../page/route.ts';
+import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 
 export interface ModelRow {
   readonly model: ModelPrices;

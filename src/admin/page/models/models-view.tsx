@@ -2,11 +2,11 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import type { FoundRequests, ModelList } from '../../../client/admin-api.generated.ts';
-import type { Api } from '../api.ts';
-import type { UsageRow } from '../api-rows.ts';
-import { lastDays } from '../format.ts';
+import type { Api } from '../../../page/api.ts';
+import type { UsageRow } from '../../../page/usage/range-usage.ts';
+import { lastDays } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
-import { useResource } from '../resource.ts';
+import { useResource } from '../../../page/resource.ts';
 import type { ViewProps } from '../view-props.ts';
 import { ModelTable, type ModelRow } from './model-table.tsx';
 import { RefusedCard } from './refused-card.tsx';

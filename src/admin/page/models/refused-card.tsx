@@ -1,9 +1,9 @@
 import type { JSX } from 'preact';
 
 import type { FoundRequests } from '../../../client/admin-api.generated.ts';
-import { moment } from '../format.ts';
-import { hrefOf } from '../route.ts';
-import { Column, EmptyRow, Table } from '../table.tsx';
+import { moment } from '../../../page/format.ts';
+import { hrefOf } from '../../../page/route.ts';
+import { Column, EmptyRow, Table } from '../../../page/table.tsx';
 
 /** The last requests that asked for a feature without a price. */
 export function RefusedCard({ refused: { data } }: { readonly refused: FoundRequests }): JSX.Element {

@@ -1,8 +1,8 @@
 import type { JSX } from 'preact';
 
 import type { ProviderKey } from '../../../client/admin-api.generated.ts';
-import { grouped, moment } from '../format.ts';
-import { Column, Table } from '../table.tsx';
+import { grouped, moment } from '../../../page/format.ts';
+import { Column, Table } from '../../../page/table.tsx';
 
 const STATES = { available: 'available', rate_limited: 'rate limited', refused: 'refused' };
 const KINDS = { available: 'healthy', rate_limited: 'low', refused: 'ejected' };

@@ -2,11 +2,11 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import type { AttemptStats, ProviderStatus, ProviderTarget } from '../../../client/admin-api.generated.ts';
-import { FormDialog } from '../dialog.tsx';
-import { type Fact, Facts } from '../facts.tsx';
-import { duration, grouped, moment, percent } from '../format.ts';
-import { hrefOf } from '../route.ts';
-import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
+import { FormDialog } from '../../../page/dialog.tsx';
+import { type Fact, Facts } from '../../../page/facts.tsx';
+import { duration, grouped, moment, percent } from '../../../page/format.ts';
+import { hrefOf } from '../../../page/route.ts';
+import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import { Trend } from '../usage/trend.tsx';
 import { KeyTable } from './key-table.tsx';
 

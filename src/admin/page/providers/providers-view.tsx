@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 
 import type { Providers as ProviderList } from '../../../client/admin-api.generated.ts';
 import { Frame } from '../frame.tsx';
-import { useResource } from '../resource.ts';
+import { useResource } from '../../../page/resource.ts';
 import type { ViewProps } from '../view-props.ts';
 import { type Change, ProviderCard } from './provider-card.tsx';
 

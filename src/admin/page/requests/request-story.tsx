@@ -1,16 +1,16 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import type { Attempt, LoggedRequest } from '../../../client/admin-api.generated.ts';
-import { FormDialog } from '../dialog.tsx';
-import { type Fact, Facts } from '../facts.tsx';
-import { duration, grouped, moment, money, nanos } from '../format.ts';
+import type { Attempt, LoggedRequest, Refund } from '../../../client/admin-api.generated.ts';
+import { FormDialog } from '../../../page/dialog.tsx';
+import { type Fact, Facts } from '../../../page/facts.tsx';
+import { duration, moment, money, nanos } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
-import { useResource } from '../resource.ts';
-import { hrefOf } from '../route.ts';
+import { useResource } from '../../../page/resource.ts';
+import { hrefOf } from '../../../page/route.ts';
 import type { Session } from '../session.ts';
-import { Column, NumberCell, Table } from '../table.tsx';
-import { chargeOf, StatusBadge } from './status.tsx';
+import { Column, NumberCell, Table } from '../../../page/table.tsx';
+import { chargeOf, endingOf, StatusBadge, tokensOf } from '../../../page/requests/status.tsx';
 
 const REFRESH_MS = 10_000;
 
@@ -46,7 +46,8 @@ function Story({
   readonly request: LoggedRequest;
 }): JSX.Element {
   const { id, account, key, attempts } = request;
-  const [refund, setRefund] = useState<'closed' | 'open' | 'done'>('closed');
+  const [refund, setRefund] = useState<'closed' | 'open' | 'Refunded' | 'Already refunded'>('closed');
+  const isRefunded = refund !== 'closed' && refund !== 'open';
   return (
     <>
       <section class="card" aria-labelledby="story-title">
@@ -55,13 +56,8 @@ function Story({
             {id} <StatusBadge status={request.status} />
           </h2>
           {request.state === 'settled' && session.may('credits') && (
-            <button
-              type="button"
-              class="plain"
-              disabled={refund === 'done'}
-              onClick={() => setRefund('open')}
-            >
-              {refund === 'done' ? 'Refunded' : 'Refund'}
+            <button type="button" class="plain" disabled={isRefunded} onClick={() => setRefund('open')}>
+              {isRefunded ? refund : 'Refund'}
             </button>
           )}
         </div>
@@ -89,13 +85,13 @@ function Story({
           close={() => setRefund((state) => (state === 'open' ? 'closed' : state))}
           send={async ({ amount = '', reason }, idempotencyKey) => {
             const path = `accounts/${encodeURIComponent(account)}/requests/${id}/refund`;
-            await session.api.change(
+            const { duplicate } = await session.api.change<Refund>(
               'POST',
               path,
               { reason, ...(amount !== '' && { amount }) },
               idempotencyKey,
             );
-            setRefund('done');
+            setRefund(duplicate ? 'Already refunded' : 'Refunded');
           }}
         />
       )}
@@ -107,11 +103,7 @@ function Story({
 }
 
 function factsOf(request: LoggedRequest): readonly Fact[] {
-  const { account, key, model, status, code, ending, finish_reason, first_byte_ms, usage, dimensions } =
-    request;
-  const tokens =
-    usage &&
-    `${grouped(Number(usage['prompt_tokens']))} in, ${grouped(Number(usage['completion_tokens']))} out`;
+  const { account, key, model, status, code, first_byte_ms, usage, dimensions } = request;
   return [
     ['Arrived', moment(request.created_at)],
     [
@@ -123,10 +115,10 @@ function factsOf(request: LoggedRequest): readonly Fact[] {
     ['Key', key],
     ['Model', model && `${model}${request.streamed ? ', as a stream' : ''}`],
     ['Status', `${status}${code === undefined ? '' : ` ${code}`}`],
-    ['Ended', [ending, finish_reason].filter((part) => part !== undefined).join(', ') || undefined],
+    ['Ended', endingOf(request)],
     ['First byte', first_byte_ms === undefined ? undefined : duration(first_byte_ms)],
     ['In all', duration(request.duration_ms)],
-    ['Tokens', tokens && `${tokens}${usage['source'] === 'estimated' ? ', estimated' : ''}`],
+    ['Tokens', tokensOf(usage)],
     ['Charged', `${chargeOf(request)}${request.state === 'voided' ? ' (nothing is charged)' : ''}`],
     ['Cost', request.cost === undefined ? undefined : money(nanos(request.cost))],
     ['Written off', request.written_off === undefined ? undefined : money(nanos(request.written_off))],

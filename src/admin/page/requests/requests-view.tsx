@@ -2,15 +2,15 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import type { FoundRequests, LoggedRequest } from '../../../client/admin-api.generated.ts';
-import { duration, moment } from '../format.ts';
-import { formValues } from '../form-values.ts';
+import { duration, moment } from '../../../page/format.ts';
+import { formValues } from '../../../page/form-values.ts';
 import { Frame } from '../frame.tsx';
-import { useResource } from '../resource.ts';
-import { hrefOf } from '../route.ts';
-import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
+import { useResource } from '../../../page/resource.ts';
+import { hrefOf } from '../../../page/route.ts';
+import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { RequestStory } from './request-story.tsx';
-import { chargeOf, StatusBadge } from './status.tsx';
+import { chargeOf, StatusBadge } from '../../../page/requests/status.tsx';
 
 const PAGE_ROWS = '50';
 const REFRESH_MS = 5000;

@@ -1,4 +1,4 @@
-import { nanos } from '../format.ts';
+import { nanos } from '../../../page/format.ts';
 import type { AccountUsage } from './data.ts';
 
 /** An account as a line of the table. */

@@ -1,8 +1,8 @@
 import type { JSX } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 
-import { grouped, money } from '../format.ts';
-import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
+import { grouped, money } from '../../../page/format.ts';
+import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import {
   type AccountColumn,
   type AccountFilter,

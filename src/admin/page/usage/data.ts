@@ -1,21 +1,9 @@
-import type { Api } from '../api.ts';
-import type { AccountRow, LiveRow, TargetRow, UsageRow } from '../api-rows.ts';
-import { lastDays, nanos } from '../format.ts';
-import { sum } from './sums.ts';
-
-/** Usage of a range of days. */
-export interface RangeUsage {
-  /** In UTC, today the last one. */
-  readonly days: readonly string[];
-  /** By day and model. */
-  readonly models: readonly UsageRow[];
-  /** By account and key. */
-  readonly keys: readonly UsageRow[];
-  /** Charged in the same number of days before. */
-  readonly chargedBefore: bigint;
-  /** Account and key, as JSON → the key's name, where it has one. */
-  readonly keyNames: ReadonlyMap<string, string>;
-}
+import type { Api } from '../../../page/api.ts';
+import type { RangeUsage, UsageRow } from '../../../page/usage/range-usage.ts';
+import type { AccountRow, LiveRow, TargetRow } from '../api-rows.ts';
+import { lastDays, nanos } from '../../../page/format.ts';
+import { keysPath } from '../keys/key-address.ts';
+import { sum } from '../../../page/usage/sums.ts';
 
 /** An account with its usage in the shown range. */
 export interface AccountUsage {
@@ -117,7 +105,7 @@ export class UsageData {
     const unnamed = [...accounts].filter((account) => !this.#namedAccounts.has(account));
     await Promise.allSettled(
       unnamed.map(async (account) => {
-        const path = `accounts/${encodeURIComponent(account)}/keys`;
+        const path = keysPath(account);
         const { data } = await this.#api.list<{ readonly id: string; readonly name?: string }>(path);
         this.#namedAccounts.add(account);
         for (const { id, name } of data) if (name) this.#keyNames.set(JSON.stringify([account, id]), name);

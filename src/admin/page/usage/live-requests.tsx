@@ -1,8 +1,8 @@
 import type { JSX } from 'preact';
 
 import type { LiveRow } from '../api-rows.ts';
-import { grouped, duration } from '../format.ts';
-import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
+import { grouped, duration } from '../../../page/format.ts';
+import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 
 const MAX_ROWS = 50;
 

@@ -1,8 +1,8 @@
 import type { JSX } from 'preact';
 
 import type { TargetRow } from '../api-rows.ts';
-import { grouped, duration } from '../format.ts';
-import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
+import { grouped, duration } from '../../../page/format.ts';
+import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 
 const STATES = { healthy: 'healthy', ejected: 'ejected', probing: 'probing' };
 

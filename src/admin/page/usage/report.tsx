@@ -2,15 +2,15 @@ import type { JSX } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 
 import { Accounts } from './accounts.tsx';
-import { DailyCard } from './daily-card.tsx';
+import { DailyCard } from '../../../page/usage/daily-card.tsx';
 import { LiveRequests } from './live-requests.tsx';
 import { Providers } from './providers.tsx';
-import { keyCandidates, modelCandidates } from './ranking.ts';
-import { RankingCard } from './ranking-card.tsx';
+import { keyCandidates, modelCandidates } from '../../../page/usage/ranking.ts';
+import { RankingCard } from '../../../page/usage/ranking-card.tsx';
 import { Tiles } from './tiles.tsx';
-import { ModelTones } from './tones.ts';
+import { ModelTones } from '../../../page/usage/tones.ts';
 import type { LoadedRange, LoadedLive } from './use-usage.ts';
-import type { Unit } from './units.ts';
+import type { Unit } from '../../../page/usage/units.ts';
 
 export interface ReportProps {
   readonly range: LoadedRange;

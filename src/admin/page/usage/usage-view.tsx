@@ -1,9 +1,9 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
-import { clock } from '../format.ts';
+import { clock } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
-import { type Segment, Segments } from '../segments.tsx';
+import { type Segment, Segments } from '../../../page/segments.tsx';
 import type { Session } from '../session.ts';
 import { Report } from './report.tsx';
 import { type LoadedRange, type UsageQuery, useUsage } from './use-usage.ts';

@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks';
 
-import { asApiError } from '../api.ts';
-import { usePolling } from '../polling.ts';
+import { asApiError } from '../../../page/api.ts';
+import { usePolling } from '../../../page/polling.ts';
 import type { Session } from '../session.ts';
 import { type AccountLine, accountLine } from './account-lines.ts';
-import { type LiveData, type RangeUsage, UsageData } from './data.ts';
+import type { RangeUsage } from '../../../page/usage/range-usage.ts';
+import { type LiveData, UsageData } from './data.ts';
 
 const RANGE_MS = 60_000;
 const LIVE_MS = 3000;

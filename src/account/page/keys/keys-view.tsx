@@ -1,0 +1,129 @@
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+
+import { actionsOf, type ChosenAction, type KeyAction } from '../../../page/keys/key-actions.ts';
+import { KeyDialogs } from '../../../page/keys/key-dialogs.tsx';
+import { keyFacts } from '../../../page/keys/key-facts.tsx';
+import { KeyActions, KeyState, KeyTable } from '../../../page/keys/key-table.tsx';
+import { Facts } from '../../../page/facts.tsx';
+import { type Resource, useResource } from '../../../page/resource.ts';
+import { hrefOf } from '../../../page/route.ts';
+import type { CustomerKey, CustomerKeyDetails } from '../../../client/admin-api.generated.ts';
+import { ViewBody } from '../view-body.tsx';
+import type { Session, ViewProps } from '../view-props.ts';
+
+const REFRESH_MS = 10_000;
+const PATH = 'keys';
+
+/** The account's API keys, or one of them. */
+export function KeysView({ session, me, route: { id } }: ViewProps): JSX.Element {
+  return id === undefined ? <KeyList session={session} own={me.key} /> : <OneKey session={session} id={id} />;
+}
+
+interface KeyListProps {
+  readonly session: Session;
+  /** The key that has signed in. */
+  readonly own: string | undefined;
+}
+
+function KeyList({ session, own }: KeyListProps): JSX.Element {
+  const [chosen, setChosen] = useState<ChosenAction>();
+  const { data, notice, reload } = useResource<readonly CustomerKey[]>(session, {
+    subject: 'keys',
+    everyMs: REFRESH_MS,
+    ask: async () => (await session.api.list<CustomerKey>(PATH)).data,
+  });
+  const current = data?.find(({ id }) => id === own);
+  return (
+    <ViewBody
+      title="API keys"
+      about="A key is a password: keep it on your server, and give each app its own."
+      notice={notice}
+      controls={
+        <button
+          type="button"
+          id="create-key"
+          class="primary small"
+          onClick={() => setChosen({ action: 'create', path: PATH })}
+        >
+          New key
+        </button>
+      }
+    >
+      {data && (
+        <section class="card" aria-label="API keys">
+          <KeyTable
+            keys={data}
+            hrefOf={({ id }) => hrefOf('keys', id)}
+            none="There are no keys yet."
+            actionsOf={ownActions}
+            choose={(action, key) => setChosen({ action, path: PATH, key })}
+          />
+          {current && <p class="faint foot">{`You are signed in with ${current.name || current.id}.`}</p>}
+          <KeyDialogs api={session.api} chosen={chosen} close={() => setChosen(undefined)} reload={reload} />
+        </section>
+      )}
+    </ViewBody>
+  );
+}
+
+/** Limits that the host has set stay as they are. */
+function ownActions(key: CustomerKey): readonly KeyAction[] {
+  return actionsOf(key).filter((action) => key.managed || action === 'rotate' || action === 'revoke');
+}
+
+function OneKey({ session, id }: { readonly session: Session; readonly id: string }): JSX.Element {
+  const resource = useResource<CustomerKeyDetails>(session, {
+    subject: id,
+    everyMs: REFRESH_MS,
+    ask: () => session.api.get(`${PATH}/${encodeURIComponent(id)}`),
+  });
+  const { data, notice } = resource;
+  return (
+    <ViewBody
+      title={data ? data.name || data.id : 'API key'}
+      about={<a href={hrefOf('keys')}>All keys</a>}
+      notice={notice}
+    >
+      {data && <KeyCard session={session} of={data} resource={resource} />}
+    </ViewBody>
+  );
+}
+
+interface KeyCardProps {
+  readonly session: Session;
+  readonly of: CustomerKeyDetails;
+  readonly resource: Resource<CustomerKeyDetails>;
+}
+
+function KeyCard({ session, of: key, resource }: KeyCardProps): JSX.Element {
+  const [chosen, setChosen] = useState<ChosenAction>();
+  return (
+    <section class="card" aria-label="Key">
+      <div class="title">
+        <p>
+          <KeyState of={key} />
+          {!key.managed && ' It was made for you, so that its limits stay as they are.'}
+        </p>
+        <div class="controls">
+          <KeyActions
+            of={key}
+            actions={ownActions(key)}
+            choose={(action) => setChosen({ action, path: PATH, key })}
+          />
+        </div>
+      </div>
+      <Facts facts={keyFacts(key, 'In use')} />
+      <p class="foot">
+        <a href={hrefOf('requests', undefined, { key: key.id })}>Requests</a> ·{' '}
+        <a href={hrefOf('usage', undefined, { key: key.id })}>Usage</a>
+      </p>
+      <KeyDialogs
+        api={session.api}
+        chosen={chosen}
+        close={() => setChosen(undefined)}
+        reload={resource.reload}
+      />
+    </section>
+  );
+}

@@ -1,0 +1,64 @@
+import type { JSX } from 'preact';
+
+import { CopyButton } from '../../../page/copy-button.tsx';
+import { type Fact, Facts } from '../../../page/facts.tsx';
+import { duration, moment } from '../../../page/format.ts';
+import { chargeOf, endingOf, StatusBadge, tokensOf } from '../../../page/requests/status.tsx';
+import { useResource } from '../../../page/resource.ts';
+import { hrefOf } from '../../../page/route.ts';
+import type { OwnRequest } from '../../../client/admin-api.generated.ts';
+import { ViewBody } from '../view-body.tsx';
+import type { Session } from '../view-props.ts';
+
+const REFRESH_MS = 10_000;
+
+interface OneRequestProps {
+  readonly session: Session;
+  readonly id: string;
+}
+
+/** What became of one request. */
+export function OneRequest({ session, id }: OneRequestProps): JSX.Element {
+  const { data, notice } = useResource<OwnRequest>(session, {
+    subject: id,
+    everyMs: REFRESH_MS,
+    ask: () => session.api.get(`requests/${encodeURIComponent(id)}`),
+  });
+  return (
+    <ViewBody title="Request" about={<a href={hrefOf('requests')}>All requests</a>} notice={notice}>
+      {data && (
+        <section class="card" aria-labelledby="request-title">
+          <div class="title">
+            <h2 id="request-title">
+              <span class="mono">{data.id}</span> <CopyButton text={data.id} />
+            </h2>
+            <StatusBadge status={data.status} />
+          </div>
+          <Facts facts={factsOf(data)} />
+        </section>
+      )}
+    </ViewBody>
+  );
+}
+
+function factsOf(request: OwnRequest): readonly Fact[] {
+  const { model, key, status, code, first_byte_ms: firstByteMs, usage, user, state } = request;
+  return [
+    ['Arrived', moment(request.created_at)],
+    ['Model', model && `${model}${request.streamed ? ', as a stream' : ''}`],
+    ['Status', `${status}${code === undefined ? '' : ` ${code}`}`],
+    ['Ended', endingOf(request)],
+    ['First byte', firstByteMs === undefined ? undefined : duration(firstByteMs)],
+    ['In all', duration(request.duration_ms)],
+    ['Tokens', tokensOf(usage)],
+    ['Charged', state === 'voided' || state === 'refused' ? 'Nothing' : chargeOf(request)],
+    [
+      'Key',
+      <a key="key" href={hrefOf('requests', undefined, { key })}>
+        {key}
+      </a>,
+    ],
+    ['End user', user],
+    ['Your own ID', request.client_request_id],
+  ];
+}

@@ -1,0 +1,110 @@
+import { type Answer, andThen } from '../async/answer.ts';
+import type { BodyBuffer, ReadRequest } from '../http/read-body.ts';
+import type { ClientConnection, Exchange } from '../http/exchange.ts';
+import type { Caller } from '../keys/caller.ts';
+import { countedAs } from '../keys/dimensions.ts';
+import type { Dimensions } from '../ledger/contract/ledger-store.ts';
+import type { RequestTrace } from '../observability/request-trace.ts';
+import type { HookCaller } from '../options/request-hooks.ts';
+import type { RunningAttempts } from '../upstream/attempt.ts';
+import { type AdmitServices, type AdmittedRequest, planFor, type PlannedRequest } from './admit-request.ts';
+import { guardRequest } from './guard-request.ts';
+import { hookCaller, type HookContext } from './hook-call.ts';
+import { ParallelGuard } from './parallel-guard.ts';
+import { routeRequest } from './route-request.ts';
+
+export interface RequestHookServices extends AdmitServices {
+  readonly running: RunningAttempts;
+  readonly onError: (error: Error, requestId: string) => void;
+}
+
+/** A request whose hooks are called. */
+interface HookedRequest {
+  readonly exchange: Exchange;
+  readonly client: ClientConnection;
+  readonly caller: Caller;
+  /** What the request says of whom and what it is for. */
+  readonly said: Dimensions | undefined;
+  /** Counts the bytes of its body. */
+  readonly buffer: BodyBuffer;
+}
+
+/** The app's `route` and `guard` for a request before its hold; undefined if there is none. */
+export function requestHooks(
+  request: HookedRequest,
+  services: RequestHookServices,
+  trace: RequestTrace | undefined,
+): RequestHooks | undefined {
+  const { route, guard } = services.settings;
+  return route || (guard && !guard.parallel) ? new RequestHooks(request, services, trace) : undefined;
+}
+
+class RequestHooks {
+  readonly #request: HookedRequest;
+  readonly #services: RequestHookServices;
+  readonly #context: HookContext;
+  readonly #caller: HookCaller;
+
+  constructor(request: HookedRequest, services: RequestHookServices, trace: RequestTrace | undefined) {
+    const { exchange, client, caller, said } = request;
+    this.#request = request;
+    this.#services = services;
+    this.#context = contextOf(exchange, client, services, trace);
+    this.#caller = hookCaller(caller, countedAs(caller, said, services.settings.dimensions));
+  }
+
+  /** The ID of the model that serves the request. @throws as `routeRequest` */
+  modelOf(read: ReadRequest): Answer<string> {
+    const { route } = this.#services.settings;
+    return route ? routeRequest(route, read, this.#caller, this.#context) : read.request.model;
+  }
+
+  /** The request as it passed the guard: planned again if the guard replaced its messages. @throws as `guardRequest` */
+  checked(planned: PlannedRequest): Answer<PlannedRequest> {
+    const { settings } = this.#services;
+    const { guard } = settings;
+    if (!guard || guard.parallel) return planned;
+    const { exchange, buffer } = this.#request;
+    const { read, plan } = planned;
+    const request = { read, caller: this.#caller, model: plan.model.id, buffer };
+    const checked = guardRequest(request, guard, settings, this.#context);
+    return andThen(checked, (replaced) => {
+      if (!replaced) return planned;
+      const modelRequest = { ...planned.modelRequest, request: replaced.request };
+      const replanned = planFor(plan.caller, exchange.headers, modelRequest, this.#services);
+      return andThen(replanned, (next) => ({ read: replaced, modelRequest, plan: next }));
+    });
+  }
+}
+
+/** Starts the app's guard if it runs beside the request to the provider. @throws {RouterError} if it refuses at once */
+export function guardBeside(
+  { read, model, hold }: AdmittedRequest,
+  { exchange, client }: Pick<HookedRequest, 'exchange' | 'client'>,
+  services: RequestHookServices,
+  trace: RequestTrace | undefined,
+): ParallelGuard | undefined {
+  const { settings } = services;
+  const { guard } = settings;
+  if (!guard?.parallel) return undefined;
+  const { terms } = hold;
+  const request = { read, model: model.id, caller: hookCaller(terms.caller, terms) };
+  return new ParallelGuard(request, guard, settings, contextOf(exchange, client, services, trace));
+}
+
+function contextOf(
+  exchange: Exchange,
+  client: ClientConnection,
+  { running, onError }: RequestHookServices,
+  trace: RequestTrace | undefined,
+): HookContext {
+  return {
+    exchange,
+    client,
+    running,
+    trace,
+    onError: (error) => {
+      onError(error, exchange.id);
+    },
+  };
+}

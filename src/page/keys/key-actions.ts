@@ -1,0 +1,104 @@
+import type { AccountPolicy, ApiKey as AdminApiKey } from '../../client/admin-api.generated.ts';
+import { type Api, ApiError } from '../api.ts';
+import type { Field, FormDialogProps } from '../dialog.tsx';
+import { policyChange, policyFields } from './policy-form.ts';
+
+/** What an operator may do with a key. */
+export type KeyAction = 'create' | 'limits' | 'rotate' | 'pause' | 'resume' | 'revoke';
+
+/** What an operator and a customer see of a key alike. */
+export interface KeyRow extends AccountPolicy, Pick<AdminApiKey, 'id' | 'state' | 'created_at'> {
+  readonly overlap_until?: string;
+  readonly expires_at?: string;
+}
+
+export interface ChosenAction {
+  readonly action: KeyAction;
+  /** Path of the account's keys. */
+  readonly path: string;
+  /** Undefined for `create`. */
+  readonly key?: KeyRow;
+}
+
+type Values = Readonly<Record<string, string>>;
+
+const DAY_MS = 86_400_000;
+
+export const KEY_ACTIONS: Readonly<Record<KeyAction, { readonly button: string; readonly text: string }>> = {
+  create: { button: 'Create', text: 'Its secret is shown once. What is empty is not limited.' },
+  limits: { button: 'Limits', text: 'What is empty is not limited.' },
+  rotate: { button: 'Rotate', text: 'Makes a new secret, which is shown once.' },
+  pause: { button: 'Pause', text: 'Its requests are rejected until it is resumed.' },
+  resume: { button: 'Resume', text: 'Its requests are accepted again.' },
+  revoke: { button: 'Revoke', text: 'Its requests are rejected from now on. This can not be undone.' },
+};
+
+export function actionsOf({ state }: KeyRow): readonly KeyAction[] {
+  if (state === 'revoked') return [];
+  return ['limits', state === 'paused' ? 'resume' : 'pause', 'rotate', 'revoke'];
+}
+
+export function keyForm({
+  action,
+  key,
+}: ChosenAction): Pick<FormDialogProps, 'title' | 'text' | 'fields' | 'submit' | 'isDanger'> {
+  const { button, text } = KEY_ACTIONS[action];
+  const title = key ? `${button}: ${key.name || key.id}` : 'New API key';
+  const submit = action === 'limits' ? 'Save' : button;
+  return { title, text, fields: fieldsOf(action, key), submit, isDanger: action === 'revoke' };
+}
+
+function fieldsOf(action: KeyAction, key: KeyRow | undefined): readonly Field[] {
+  if (action === 'create' || action === 'limits') {
+    return [
+      ...policyFields(key),
+      {
+        name: 'expires_at',
+        label: 'Expires',
+        value: key?.expires_at ?? '',
+        hint: 'A day such as 2027-01-31, or a time; without one: never.',
+      },
+    ];
+  }
+  if (action !== 'rotate') return [];
+  return [
+    { name: 'days', label: 'Days', value: '1', hint: 'How long the old secret works beside the new one.' },
+  ];
+}
+
+/** @returns the new secret, where there is one */
+export async function changeKey(
+  api: Api,
+  { action, path, key }: ChosenAction,
+  values: Values,
+  idempotencyKey: string,
+): Promise<string | undefined> {
+  const at = `${path}${key ? `/${encodeURIComponent(key.id)}` : ''}`;
+  const send = (
+    method: 'POST' | 'PATCH' | 'DELETE',
+    to: string,
+    body?: object,
+  ): Promise<{ readonly key?: string }> => api.change(method, to, body, idempotencyKey);
+  if (action === 'revoke') await send('DELETE', at);
+  else if (action === 'limits') await send('PATCH', at, keyChange(values));
+  else if (action === 'create') return (await send('POST', at, withoutNulls(keyChange(values)))).key;
+  else return (await send('POST', `${at}/${action}`, action === 'rotate' ? overlapOf(values) : {})).key;
+  return undefined;
+}
+
+function keyChange(values: Values): object {
+  const { expires_at: expires = '' } = values;
+  const expiresAt = /^\d{4}-\d\d-\d\d$/.test(expires) ? `${expires}T00:00:00Z` : expires;
+  return { ...policyChange(values), expires_at: expiresAt === '' ? null : expiresAt };
+}
+
+function withoutNulls(change: object): object {
+  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== null));
+}
+
+/** @throws {ApiError} */
+function overlapOf({ days = '' }: Values): object {
+  if (!/^\d*(?:\.\d*)?$/.test(days))
+    throw new ApiError(0, `Days must be a number, got ${JSON.stringify(days)}.`);
+  return { overlap_ms: Math.round(Number(days) * DAY_MS) };
+}

@@ -1,0 +1,71 @@
+import { useCallback, useLayoutEffect, useRef } from 'preact/hooks';
+
+/** Minimum ratio of the pause to the duration of the last request. */
+const PAUSE_RATIO = 20;
+/** After an error it asks again this soon. */
+const RETRY_MS = 3000;
+
+export interface Poll<Answer> {
+  ask(): Promise<Answer>;
+  onAnswer(answer: Answer): void | Promise<void>;
+  onError(thrown: unknown): void;
+  readonly everyMs: number;
+  readonly isPaused: boolean;
+  /** Identifies the query. A change starts a new request at once and drops the response to the previous one. */
+  readonly subject: string;
+}
+
+/**
+ * Polls while the page is visible: one request at a time, and slower requests less often.
+ *
+ * @returns a function that sends a request now, unless one is running
+ */
+export function usePolling<Answer>(poll: Poll<Answer>): () => Promise<void> {
+  const latest = useRef(poll);
+  latest.current = poll;
+  const round = useRef(async () => {});
+  // A layout effect, so that no response to the previous subject is shown for the new one.
+  useLayoutEffect(() => {
+    if (poll.isPaused) return undefined;
+    const rounds = startRounds(() => latest.current);
+    round.current = rounds.next;
+    return rounds.stop;
+  }, [poll.isPaused, poll.subject]);
+  return useCallback(() => round.current(), []);
+}
+
+function startRounds<Answer>(poll: () => Poll<Answer>): { next: () => Promise<void>; stop: () => void } {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isAsking = false;
+  let isStopped = false;
+
+  async function next(): Promise<void> {
+    clearTimeout(timer);
+    if (document.hidden || isAsking || isStopped) return;
+    isAsking = true;
+    const askedAt = Date.now();
+    let pauseMs = poll().everyMs;
+    try {
+      const answer = await poll().ask();
+      if (!isStopped) await poll().onAnswer(answer);
+    } catch (thrown) {
+      pauseMs = Math.min(pauseMs, RETRY_MS);
+      if (!isStopped) poll().onError(thrown);
+    }
+    isAsking = false;
+    if (isStopped) return;
+    timer = setTimeout(() => void next(), Math.max(pauseMs, PAUSE_RATIO * (Date.now() - askedAt)));
+  }
+
+  const onVisibilityChange = (): void => void next();
+  document.addEventListener('visibilitychange', onVisibilityChange);
+  void next();
+  return {
+    next,
+    stop() {
+      isStopped = true;
+      clearTimeout(timer);
+      document.removeEventListener('visibilitychange', onVisibilityChange);
+    },
+  };
+}
