@@ -9,7 +9,8 @@ import type { UsageRow } from '../../../page/usage/range-usage.ts';
 import type { Credits } from '../../../client/admin-api.generated.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
-import { type Pace, PACE_DAYS, paceOf } from './pace.ts';
+import { availableOf, type Pace, PACE_DAYS, paceOf } from './pace.ts';
+import { warningsOf } from './warnings.ts';
 
 type Allowance = Credits['allowances'][number];
 type Grant = Credits['grants'][number];
@@ -28,12 +29,13 @@ export function CreditsView({ session }: ViewProps): JSX.Element {
     subject: 'credits',
     everyMs: REFRESH_MS,
     async ask() {
-      const [from = ''] = lastDays(PACE_DAYS, Date.now());
+      const now = Date.now();
+      const [from = ''] = lastDays(PACE_DAYS, now);
       const [credits, usage] = await Promise.all([
         api.get<Credits>('credits'),
         api.list<UsageRow>('usage', { from, group_by: 'day' }),
       ]);
-      return { credits, pace: paceOf(credits.balance, usage.data) };
+      return { credits, pace: paceOf(credits, usage.data, now) };
     },
   });
   const about = data ? `As of ${clock(at)}.` : undefined;
@@ -41,7 +43,7 @@ export function CreditsView({ session }: ViewProps): JSX.Element {
     <ViewBody title="Credits" about={about} notice={notice}>
       {data && (
         <>
-          <Warning {...data} />
+          <Warnings {...data} />
           <Balance {...data} />
           <GrantsCard grants={data.credits.grants} />
           <AllowancesCard allowances={data.credits.allowances} />
@@ -52,34 +54,25 @@ export function CreditsView({ session }: ViewProps): JSX.Element {
   );
 }
 
-function Warning({ credits, pace }: CreditsData): JSX.Element | null {
-  const text = warningOf(credits, pace);
-  return text === undefined ? null : (
-    <p id="warning" class="notice low" role="status">
-      {text}
-    </p>
+function Warnings({ credits, pace }: CreditsData): JSX.Element | null {
+  const texts = warningsOf(credits, pace);
+  return texts.length === 0 ? null : (
+    <div id="warning" class="notice low" role="status">
+      {texts.map((text) => (
+        <p key={text}>{text}</p>
+      ))}
+    </div>
   );
-}
-
-function warningOf(credits: Credits, { state }: Pace): string | undefined {
-  if (credits.frozen)
-    return 'This account is on hold, and requests are rejected. Your credits are safe: contact support.';
-  if (state === 'low') return 'Your credits are running low. Add more, so that no request is rejected.';
-  if (state !== 'empty') return undefined;
-  if (nanos(credits.granted) === 0n)
-    return 'You have no credits yet. Requests are accepted once you add some.';
-  const isOnCredit = nanos(credits.credit_limit) + nanos(credits.balance) > 0n;
-  return isOnCredit
-    ? 'Your credits are used up, and you are spending on account.'
-    : 'Your credits are used up, and requests are rejected. Add more to go on.';
 }
 
 function Balance({ credits, pace }: CreditsData): JSX.Element {
   const { balance, held, spent, expired, credit_limit: limit } = credits;
+  const owed = -nanos(balance);
   const facts: readonly Fact[] = [
     ['In use by running requests', money(nanos(held))],
     ['Spent so far', money(nanos(spent))],
     ['Expired', nanos(expired) === 0n ? undefined : money(nanos(expired))],
+    ['You owe', owed > 0n ? money(owed) : undefined],
     ['You may owe up to', nanos(limit) === 0n ? undefined : money(nanos(limit))],
   ];
   return (
@@ -87,7 +80,7 @@ function Balance({ credits, pace }: CreditsData): JSX.Element {
       <div>
         <h2 id="balance-title">Available</h2>
         <p id="balance" class={`amount ${pace.state}`}>
-          {money(nanos(balance))}
+          {money(availableOf(credits))}
         </p>
         {pace.text !== undefined && <p class="pace">{pace.text}</p>}
       </div>
@@ -121,7 +114,7 @@ function GrantsCard({ grants }: { readonly grants: readonly Grant[] }): JSX.Elem
     <section class="card" aria-labelledby="grants-title">
       <div class="title">
         <h2 id="grants-title">What you have</h2>
-        <p>Spent from the top down.</p>
+        <p>Spent from the top down. Times are those of your time zone.</p>
       </div>
       <Table id="grant-rows" head={head}>
         {grants.map(({ amount, remaining, expires_at: ends, allowance }, i) => (
