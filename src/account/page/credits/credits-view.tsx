@@ -13,7 +13,6 @@ import { availableOf, type Pace, PACE_DAYS, paceOf } from './pace.ts';
 import { warningsOf } from './warnings.ts';
 
 type Allowance = Credits['allowances'][number];
-type Grant = Credits['grants'][number];
 
 const REFRESH_MS = 10_000;
 
@@ -45,7 +44,7 @@ export function CreditsView({ session }: ViewProps): JSX.Element {
         <>
           <Warnings {...data} />
           <Balance {...data} />
-          <GrantsCard grants={data.credits.grants} />
+          <GrantsCard credits={data.credits} />
           <AllowancesCard allowances={data.credits.allowances} />
           <LimitsCard credits={data.credits} />
         </>
@@ -98,7 +97,10 @@ function Balance({ credits, pace }: CreditsData): JSX.Element {
   );
 }
 
-function GrantsCard({ grants }: { readonly grants: readonly Grant[] }): JSX.Element {
+function GrantsCard({ credits }: { readonly credits: Credits }): JSX.Element | null {
+  const { grants, credit_limit: limit } = credits;
+  // Who pays later has none.
+  if (grants.length === 0 && nanos(limit) > 0n) return null;
   const head = (
     <>
       <Column>Credits</Column>
@@ -114,7 +116,7 @@ function GrantsCard({ grants }: { readonly grants: readonly Grant[] }): JSX.Elem
     <section class="card" aria-labelledby="grants-title">
       <div class="title">
         <h2 id="grants-title">What you have</h2>
-        <p>Spent from the top down. Times are those of your time zone.</p>
+        <p>Spent from the top down.</p>
       </div>
       <Table id="grant-rows" head={head}>
         {grants.map(({ amount, remaining, expires_at: ends, allowance }, i) => (
@@ -125,7 +127,7 @@ function GrantsCard({ grants }: { readonly grants: readonly Grant[] }): JSX.Elem
             </td>
             <NumberCell>{money(nanos(remaining))}</NumberCell>
             <NumberCell class="wide">{money(nanos(amount))}</NumberCell>
-            <td>{ends === null ? 'Never' : date(ends)}</td>
+            <td class="date">{ends === null ? 'Never' : date(ends)}</td>
           </tr>
         ))}
         {grants.length === 0 && <EmptyRow columns={5}>There are no credits at the moment.</EmptyRow>}
@@ -168,7 +170,7 @@ function AllowancesCard({ allowances }: { readonly allowances: readonly Allowanc
             <th scope="row">{id}</th>
             <NumberCell>{`${money(nanos(amount))} a ${per}`}</NumberCell>
             <NumberCell class="wide">{money(nanos(remaining))}</NumberCell>
-            <td>{date(resetsAt)}</td>
+            <td class="date">{date(resetsAt)}</td>
             <td class="wide">{until === undefined ? '–' : date(until)}</td>
           </tr>
         ))}

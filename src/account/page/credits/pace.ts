@@ -55,18 +55,23 @@ function spend(
 ): { readonly days: number; readonly ending: readonly EndingCredits[] } {
   const ending: EndingCredits[] = [];
   let days = 0;
+  let onAccount = Number(availableOf(credits));
   for (const { remaining, expires_at: at, allowance } of credits.grants) {
     const left = Number(nanos(remaining));
+    onAccount -= left;
     const endsIn = at === null ? Infinity : (Date.parse(at) - now) / DAY_MS;
-    const spent = Math.min(left, Math.max(0, endsIn - days) * perDay);
-    if (perDay > 0) days += spent / perDay;
+    // Without a pace nothing is spent, however long it is there.
+    const spent = perDay === 0 ? 0 : Math.min(left, Math.max(0, endsIn - days) * perDay);
+    if (spent > 0) days += spent / perDay;
     const lost = BigInt(Math.round(left - spent));
     // What is left of an allowance is meant to end.
     if (at !== null && allowance === null && endsIn < ENDING_DAYS && lost > 0n) {
       ending.push({ amount: lost, at });
     }
   }
-  return { days: days + Number(nanos(credits.credit_limit)) / perDay, ending };
+  // What may still be owed comes last.
+  if (perDay > 0) days += Math.max(0, onAccount) / perDay;
+  return { days, ending };
 }
 
 function spanOf(days: number): string {

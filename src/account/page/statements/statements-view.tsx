@@ -39,7 +39,7 @@ export function StatementsView({ session, route: { id } }: ViewProps): JSX.Eleme
   return (
     <ViewBody
       title="Statements"
-      about="What was added and spent in a month of UTC. Times are those of your time zone."
+      about="What was added and spent. Months are in UTC, times in your time zone."
       notice={failure ?? notice}
       controls={
         <>
@@ -233,7 +233,7 @@ function Entries({ statement: { credits } }: { readonly statement: OwnStatement 
         {credits.map(({ type, at, amount, balance, allowance }, i) => (
           <tr key={i}>
             <th scope="row">{moment(at)}</th>
-            <td class="name">{entryName(type, allowance)}</td>
+            <td>{entryName(type, allowance)}</td>
             <NumberCell>{money(nanos(amount))}</NumberCell>
             <NumberCell class="wide">{money(nanos(balance))}</NumberCell>
           </tr>
