@@ -149,6 +149,8 @@ describe.skipIf(!CHROMIUM)('the playground', () => {
     await shown.page.locator('.charge').waitFor();
     expect(new Set(keys)).toEqual(new Set(['Bearer ses-']));
     await expect.poll(async () => (await shown.gateway.router.accounts.get('acct'))?.spent).toBe('0.001532');
+    await shown.page.getByRole('link', { name: 'Requests' }).click();
+    await expect.poll(() => shown.page.locator('#request-rows').innerText()).toMatch(/Session \S{8}\s/);
   });
 
   it('is the same request as a program, which never has the key', async () => {

@@ -7,7 +7,7 @@ import { chargeOf, endingOf, StatusBadge, tokensOf } from '../../../page/request
 import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import type { OwnRequest } from '../../../client/admin-api.generated.ts';
-import { readKeyNames } from '../key-names.ts';
+import { keyNameOf, readKeyNames } from '../key-names.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { Session } from '../view-props.ts';
 
@@ -69,7 +69,7 @@ function factsOf({ request, keyNames }: RequestData): readonly Fact[] {
     [
       'Key',
       <a key="key" href={hrefOf('requests', undefined, { key })}>
-        {keyNames.get(key) ?? key}
+        {keyNameOf(keyNames, key)}
       </a>,
     ],
     ['End user', user],

@@ -11,7 +11,7 @@ import type { OwnRequest } from '../../../client/admin-api.generated.ts';
 import { Choices } from '../choices.tsx';
 import { CsvButton } from '../csv-button.tsx';
 import { FilterChip } from '../filter-chip.tsx';
-import { readKeyNames } from '../key-names.ts';
+import { keyNameOf, readKeyNames } from '../key-names.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { OneRequest } from './one-request.tsx';
@@ -136,7 +136,7 @@ function ChosenFilters({ filters, keyNames }: ChosenFiltersProps): JSX.Element |
         <FilterChip
           key={name}
           name={name}
-          value={keyNames.get(value) ?? value}
+          value={name === 'key' ? keyNameOf(keyNames, value) : value}
           href={filtered(filters, name, '')}
         />
       ))}
@@ -207,7 +207,7 @@ function RequestRow({ request, filters, keyNames }: RequestRowProps): JSX.Elemen
         {model === undefined ? '–' : <a href={filtered(filters, 'model', model)}>{model}</a>}
       </td>
       <td class="wide name">
-        <a href={filtered(filters, 'key', key)}>{keyNames.get(key) ?? key}</a>
+        <a href={filtered(filters, 'key', key)}>{keyNameOf(keyNames, key)}</a>
       </td>
       <td>
         <a href={filtered(filters, 'status', String(status))} aria-label={`Status ${status}`}>

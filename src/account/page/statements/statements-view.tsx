@@ -7,7 +7,7 @@ import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import type { OwnStatement } from '../../../client/admin-api.generated.ts';
 import { CsvButton } from '../csv-button.tsx';
-import { readKeyNames } from '../key-names.ts';
+import { keyNameOf, readKeyNames } from '../key-names.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { monthAfter, nameOfMonth, thisMonth } from './months.ts';
@@ -153,7 +153,7 @@ function Charges({ statement: { charges }, keyNames }: StatementData): JSX.Eleme
         {charges.toSorted(byCharge).map(({ model, key, requests, charged, refunded }) => (
           <tr key={`${model} ${key}`}>
             <th scope="row">{model}</th>
-            <td class="name">{keyNames.get(key) ?? key}</td>
+            <td class="name">{keyNameOf(keyNames, key)}</td>
             <NumberCell class="wide">{grouped(requests)}</NumberCell>
             <NumberCell>{money(nanos(charged))}</NumberCell>
             <NumberCell class="wide">{nanos(refunded) === 0n ? '–' : money(nanos(refunded))}</NumberCell>

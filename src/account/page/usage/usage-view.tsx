@@ -14,6 +14,7 @@ import type { Unit } from '../../../page/usage/units.ts';
 import { Choices } from '../choices.tsx';
 import { CsvButton } from '../csv-button.tsx';
 import { FilterChip } from '../filter-chip.tsx';
+import { keyNameOf } from '../key-names.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
 import {
@@ -98,7 +99,7 @@ function ActiveFilters({ filters, days, names }: ActiveFiltersProps): JSX.Elemen
         <FilterChip
           key={name}
           name={name}
-          value={names.get(value) ?? value}
+          value={name === 'key' ? keyNameOf(names, value) : value}
           href={hrefOf('usage', undefined, { ...filters, [name]: '', days: String(days) })}
         />
       ))}
