@@ -316,7 +316,7 @@ describe.skipIf(!CHROMIUM)('what an attacker can do to the account page, in a br
       );
       await page.evaluate(`
         const frame = document.createElement('iframe');
-        frame.src = ${JSON.stringify(`${target.replace('/keys', '')}`)};
+        frame.src = ${JSON.stringify(target.replace('/keys', ''))};
         document.body.append(frame);`);
       await refusal;
       for (const frame of page.frames()) expect(await frame.locator('#page').count()).toBe(0);

@@ -307,14 +307,25 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     }
   });
 
-  it.each([360, 1280, 2560])('fits in %d px, in each view', async (width) => {
+  it.each([360, 1280, 2560])('fits in %d px, in each view, with its tables', async (width) => {
     await start();
     const { page } = shown;
     await page.setViewportSize({ width, height: 800 });
+    await shown.gateway.router.keys.create({
+      account: 'acct',
+      name: 'A name that somebody wrote as a whole sentence, which is longer than a column',
+      models: ['acme/fast', `acme/${'long-'.repeat(12)}name`],
+      metadata: { managed_by: 'customer' },
+    });
     for (const view of await everyView()) {
       await shown.open(view);
       await page.locator('#report .card').first().waitFor();
-      const over = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+      const over = await page.evaluate<number>(`Math.max(
+        document.documentElement.scrollWidth - innerWidth,
+        ...[...document.querySelector('#page').shadowRoot.querySelectorAll('.scroll')].map(
+          (table) => table.scrollWidth - table.clientWidth,
+        ),
+      )`);
       expect([view, over]).toEqual([view, 0]);
     }
   });

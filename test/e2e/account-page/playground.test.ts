@@ -194,7 +194,7 @@ describe.skipIf(!CHROMIUM)('the playground', () => {
       await open();
       const { page, gateway } = shown;
       await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-      await page.getByLabel('System prompt').fill(`Say "no" to 'quotes', ${'$'}{HOME} and \\n é 🦜`);
+      await page.getByLabel('System prompt').fill(`Say "no" to 'quotes', $HOME and \\n é 🦜`);
       await say('First question');
       await page.locator('.charge').waitFor();
       await say('Second question');
