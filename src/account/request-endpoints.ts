@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 
-import { csvLine } from '../ledger/operations/csv.ts';
+import { csvLine } from '../platform/csv-line.ts';
 import { NotFoundError } from '../json-api/errors.ts';
 import { inJson } from '../json-api/in-json.ts';
 import { ownRequestQuery, searchOf } from '../json-api/request-query.ts';
