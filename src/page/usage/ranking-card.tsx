@@ -22,7 +22,7 @@ export function RankingCard({ id, noun, candidates }: RankingCardProps): JSX.Ele
       {ranks.length > 0 ? (
         <Ranking id={id} noun={noun} ranks={ranks} />
       ) : (
-        <p id={`${id}-empty`} class="nothing">{`No ${noun} was used in this range.`}</p>
+        <p id={`${id}-empty`} class="nothing">{`No ${noun} in this range.`}</p>
       )}
     </section>
   );
