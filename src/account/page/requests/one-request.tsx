@@ -68,7 +68,7 @@ function factsOf({ request, keyNames }: RequestData): readonly Fact[] {
     ['Charged', state === 'voided' || state === 'refused' ? 'Nothing' : chargeOf(request)],
     [
       'Key',
-      <a key="key" href={hrefOf('requests', undefined, { key })}>
+      <a key="key" title={key} href={hrefOf('requests', undefined, { key })}>
         {keyNameOf(keyNames, key)}
       </a>,
     ],

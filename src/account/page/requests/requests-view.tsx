@@ -206,7 +206,7 @@ function RequestRow({ request, filters, keyNames }: RequestRowProps): JSX.Elemen
       <td class="name" title={model}>
         {model === undefined ? '–' : <a href={filtered(filters, 'model', model)}>{model}</a>}
       </td>
-      <td class="wide name">
+      <td class="wide name" title={key}>
         <a href={filtered(filters, 'key', key)}>{keyNameOf(keyNames, key)}</a>
       </td>
       <td>
