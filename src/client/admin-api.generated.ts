@@ -1512,6 +1512,8 @@ export interface AccountClient {
   rotateKey(input: { readonly id: string } & Rotation, options?: ChangeOptions): Promise<CreatedCustomerKey>;
   /** Search the requests of the account. `GET /requests` */
   listRequests(input?: { readonly key?: string; readonly model?: string; readonly status?: string; readonly from?: string; readonly to?: string; readonly cursor?: string; readonly limit?: number }, options?: CallOptions): Promise<OwnRequests>;
+  /** Search the requests of the account, as CSV. `GET /requests` */
+  listRequestsCsv(input?: { readonly key?: string; readonly model?: string; readonly status?: string; readonly from?: string; readonly to?: string; readonly cursor?: string; readonly limit?: number }, options?: CallOptions): Promise<string>;
   /** Get a request of the account. `GET /requests/{request}` */
   getRequest(input: { readonly request: string }, options?: CallOptions): Promise<OwnRequest>;
   /** Get the statement of a month. `GET /statements/{month}` */
