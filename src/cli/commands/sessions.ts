@@ -24,12 +24,13 @@ export const createSessionCommand: StoreCommand = {
     },
     user: { value: 'USER', help: 'whom it is for' },
     models: { value: 'PATTERNS', help: 'the models that it may use; default: all' },
+    markup: { value: 'FACTOR', help: 'factor on the prices of its requests, e.g. 1.2; default: none' },
   },
   examples: ['sessions create acme --max-spend 0.50 --ttl 900 --origins https://chat.example.com'],
   async run(invocation) {
     const { positionals, options, print, note } = invocation;
     const [account = ''] = positionals;
-    const { user, models } = options;
+    const { user, models, markup } = options;
     const created = (await sessionsOf(invocation)).create({
       account,
       maxSpend: required(invocation, 'max-spend'),
@@ -37,6 +38,7 @@ export const createSessionCommand: StoreCommand = {
       origins: required(invocation, 'origins').split(','),
       ...(user !== undefined && { user }),
       ...(models !== undefined && { models: models.split(',') }),
+      ...(markup !== undefined && { markup: { factor: markup } }),
     });
     print(created.session, { account, ...created });
     note(`${account}: created session ${created.id}, valid until ${created.expiresAt.toISOString()}`);

@@ -99,17 +99,8 @@ function Entries({ entries, account }: EntriesProps): JSX.Element {
   );
 }
 
-/** Of those, the ID is a request's. */
-const OF_REQUESTS: readonly JournalEntry['type'][] = [
-  'charge',
-  'late_charge',
-  'orphan_charge',
-  'expired_hold',
-  'refund',
-];
-
-function EntryId({ entry: { type, id } }: { readonly entry: JournalEntry }): JSX.Element {
-  return OF_REQUESTS.includes(type) ? <a href={hrefOf('requests', id)}>{id}</a> : <>{id}</>;
+function EntryId({ entry: { id, request_id: request } }: { readonly entry: JournalEntry }): JSX.Element {
+  return request === undefined ? <>{id}</> : <a href={hrefOf('requests', request)}>{id}</a>;
 }
 
 /** As it changes the balance; the amount of a refund is negative, as one of a charge. */
