@@ -232,6 +232,49 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     shown.problems.splice(0, Infinity, ...shown.problems.filter((text) => !text.includes('status of 40')));
   });
 
+  it('has the journal of an account, newest first, with links to requests', async () => {
+    shown = await startConsole(browser);
+    const { page, gateway } = shown;
+    const ids: string[] = [];
+    for (let n = 0; n < 26; n++) {
+      const settled = gateway.nextSettled();
+      await (await gateway.post(QUESTION)).text();
+      ids.push((await settled).requestId);
+    }
+    await shown.open('#/accounts/acct');
+    await page.locator('#journal-rows').waitFor();
+    const entries = (): Promise<string[]> => page.locator('#journal-rows small').allInnerTexts();
+    expect(await entries()).toEqual(ids.slice(1).toReversed());
+    await page.getByRole('button', { name: 'Older' }).click();
+    await expect.poll(async () => (await entries())[0]).toBe(ids[0]);
+    await page.locator('#journal-rows').getByText('+$5.00').waitFor();
+    expect(await page.getByRole('button', { name: 'Older' }).count()).toBe(0);
+    await page.locator('#journal-rows').getByText(ids[0]!).click();
+    await page.waitForURL((url) => url.hash === `#/requests/${ids[0]}`);
+    await page.getByText('acme/fast').first().waitFor();
+  });
+
+  it('has the statement of a month, whose numbers link to their requests', async () => {
+    shown = await startConsole(browser);
+    const { page, gateway } = shown;
+    const settled = gateway.nextSettled();
+    await (await gateway.post(QUESTION)).text();
+    const { charged } = await settled;
+    await shown.open('#/accounts/acct');
+    const card = page.getByRole('region', { name: 'Statement' });
+    await card.locator('#statement-rows').waitFor();
+    const statement = await gateway.router.credits.statement('acct', new Date().toISOString().slice(0, 7));
+    expect(statement).toMatchObject({ charged, granted: '5.00' });
+    expect(await card.locator('dd').allInnerTexts()).toEqual(['$0.00', '$5.00', `$${charged}`, '$5.00']);
+    const months = card.getByLabel('Month of the statement');
+    await months.selectOption({ index: 1 });
+    await expect.poll(() => card.locator('dd').allInnerTexts()).toEqual(['$0.00', '$0.00', '$0.00']);
+    await months.selectOption({ index: 0 });
+    await card.locator('#statement-rows').getByRole('link', { name: '1', exact: true }).click();
+    await page.waitForURL(/#\/requests\?account=acct&key=/);
+    await expect.poll(() => shown.rows('request-rows').count()).toBe(1);
+  });
+
   it('searches 10,000 accounts', async () => {
     shown = await startConsole(browser);
     const { page, gateway } = shown;

@@ -71,7 +71,7 @@ function Month({ statement }: { readonly statement: Statement }): JSX.Element {
   const head = (
     <>
       <Column>Model</Column>
-      <Column>Key</Column>
+      <Column class="wide">Key</Column>
       <Column class="number">Requests</Column>
       <Column class="number">Charged</Column>
       <Column class="number wide">Refunded</Column>
@@ -85,7 +85,7 @@ function Month({ statement }: { readonly statement: Statement }): JSX.Element {
           {charges.map(({ model, key, requests, charged, refunded }) => (
             <tr key={`${model} ${key}`}>
               <th scope="row">{model}</th>
-              <td>
+              <td class="wide">
                 <a href={hrefOf('keys', key, { account })}>{key}</a>
               </td>
               <NumberCell>
