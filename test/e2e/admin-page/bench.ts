@@ -8,11 +8,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { type ChatCompletionsRouter, createChatCompletionsRouter } from '../src/index.ts';
-import { openStore, requestLogOf } from '../src/ledger/stores/open-store.ts';
-import { completion, type FakeProvider, startFakeProvider } from '../src/testing.ts';
-import { launchChromium } from '../test/e2e/helpers/chromium.ts';
-import { OPERATOR_TOKEN, startAdmin } from '../test/helpers/admin.ts';
+import { type ChatCompletionsRouter, createChatCompletionsRouter } from '../../../src/index.ts';
+import { openStore, requestLogOf } from '../../../src/ledger/stores/open-store.ts';
+import { completion, type FakeProvider, startFakeProvider } from '../../../src/testing.ts';
+import { launchChromium } from '../helpers/chromium.ts';
+import { OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
 
 const ACCOUNTS = 10_000;
 const LOGGED = 1_000_000;
