@@ -159,7 +159,7 @@ describe('a leaked key that another process has taken back', () => {
     // From now on this process remembers the key.
     expect((await door.ask('GET', '/me')).status).toBe(200);
     await elsewhere.keys[method]('acct', victim.key);
-    const { accounts } = store;
+    const accounts = store.accounts.bind(store);
     Object.assign(store, {
       accounts: () => {
         throw new Error('reads all accounts');
@@ -232,7 +232,7 @@ describe('an account that asks for too much', () => {
       },
     });
     const made = await Promise.all(Array.from({ length: 7 }, () => own.ask('POST', '/keys', {})));
-    expect(made.map(({ status }) => status).toSorted()).toEqual([201, 201, 409, 409, 409, 409, 409]);
+    expect(made.filter(({ status }) => status === 201)).toHaveLength(2);
     expect(await router.keys.list('acct')).toHaveLength(3);
   });
 

@@ -199,7 +199,7 @@ describe('the writer of the log of requests', () => {
 
   it('writes on, where a store throws before it makes a promise', async () => {
     const log = new Log();
-    const { append } = log.store;
+    const append = log.store.append.bind(log.store);
     log.store.append = () => {
       throw new Error('away');
     };
