@@ -1,8 +1,8 @@
+import { CallLimit } from '../async/call-limit.ts';
+import { TooManyCallsError } from '../errors/key-errors.ts';
 import { serveApi } from '../json-api/api.ts';
-import type { ApiHandler } from '../json-api/host-view.ts';
-import type { ApiDescription } from '../json-api/host-view.ts';
+import type { ApiDescription, ApiHandler } from '../json-api/host-view.ts';
 import type { Endpoint } from './endpoint.ts';
-import { TooManyCallsError } from './errors.ts';
 import { endpoints } from './endpoints.ts';
 import { type AccountRouterOptions, accountServices, type HeldRouter } from './options.ts';
 import { accountPage } from './page.ts';
@@ -51,26 +51,14 @@ const MAX_CALLS = 8;
 
 /** Makes endpoints refuse further calls of an account that has too many running. */
 function boundCalls(): (endpoint: Endpoint) => Endpoint {
-  const running = new Map<string, number>();
+  const calls = new CallLimit(MAX_CALLS, (max) => new TooManyCallsError(max));
   return (endpoint) => ({
     ...endpoint,
     prepare(sent) {
       const call = endpoint.prepare(sent);
       return {
         body: call.body,
-        async run(services, holder) {
-          const { account } = holder;
-          const before = running.get(account) ?? 0;
-          if (before >= MAX_CALLS) throw new TooManyCallsError(MAX_CALLS);
-          running.set(account, before + 1);
-          try {
-            return await call.run(services, holder);
-          } finally {
-            const rest = (running.get(account) ?? 1) - 1;
-            if (rest === 0) running.delete(account);
-            else running.set(account, rest);
-          }
-        },
+        run: (services, holder) => calls.run(holder.account, () => call.run(services, holder)),
       };
     },
   });

@@ -15,22 +15,6 @@ export class KeyNotManagedError extends RouterError {
   }
 }
 
-/** The account has too many calls of the account API at once. */
-export class TooManyCallsError extends RouterError {
-  readonly status = 429;
-  readonly code = 'too_many_requests';
-  readonly type = 'rate_limit_exceeded';
-  override readonly shouldRetry = true;
-
-  constructor(max: number) {
-    super(`At most ${max} calls of an account run at a time. Try again when one has been answered.`);
-  }
-
-  override get headers(): Readonly<Record<string, string>> {
-    return { 'retry-after': '1' };
-  }
-}
-
 /** The account has as many API keys as it may have. */
 export class TooManyKeysError extends RouterError {
   readonly status = 409;

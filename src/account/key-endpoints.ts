@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { InvalidValueError, keyNotFound } from '../json-api/errors.ts';
+import { keyIdOf } from '../json-api/idempotency.ts';
 import { snakeCase } from '../json-api/in-json.ts';
 import { createKeyOnce, type MadeKey, rotateKeyOnce, withConflictErrors } from '../json-api/key-calls.ts';
 import {
@@ -63,12 +64,16 @@ export const keyEndpoints: readonly Endpoint[] = [
         '200 with duplicate: true and without the secret, which is shown only once; with another body, or if the key was changed since, 409 idempotency_key_reused.',
     },
     async run({ body, idempotencyKey, caller }, services) {
-      const { router, newKeys } = services;
+      const { router, newKeys, creations } = services;
+      const { account, name } = caller;
       checkChosen(body, services);
-      await checkRoom(services, caller);
-      const metadata = { ...newKeys.metadata, ...MANAGED_BY, made_by: caller.name };
+      const metadata = { ...newKeys.metadata, ...MANAGED_BY, made_by: name };
       const policy = { ...policyOfBody(body), ...newKeys, metadata };
-      return createdAnswer(await createKeyOnce(router.keys, caller.account, { idempotencyKey }, policy));
+      const made = await creations.take(account, async () => {
+        await checkRoom(services, caller, keyIdOf(account, undefined, idempotencyKey).id);
+        return await createKeyOnce(router.keys, account, { idempotencyKey }, policy);
+      });
+      return createdAnswer(made);
     },
   }),
   endpoint({
@@ -213,9 +218,17 @@ function checkChosen(body: PolicyChange, { newKeys }: AccountServices): void {
   throw new InvalidValueError(`${name} is the same for all keys of this site, and can't be chosen.`, name);
 }
 
-/** @throws {TooManyKeysError} */
-async function checkRoom({ router, maxKeys }: AccountServices, caller: Holder): Promise<void> {
+/**
+ * @param id - of the key to create, if it is known: a repeated creation needs no room
+ * @throws {TooManyKeysError}
+ */
+async function checkRoom(
+  { router, maxKeys }: AccountServices,
+  caller: Holder,
+  id: string | undefined,
+): Promise<void> {
   const all = await keysOf(router, caller);
+  if (all.some((key) => key.id === id)) return;
   const usable = all.filter(({ state }) => state !== 'revoked').length;
   if (usable < maxKeys && all.length < maxKeys * 10) return;
   throw new TooManyKeysError(usable, all.length, maxKeys);

@@ -1,3 +1,4 @@
+import { Turns } from '../async/turns.ts';
 import { type ApiOptions, checkApiOptions } from '../json-api/api-options.ts';
 import type { ApiRequest } from '../json-api/host-view.ts';
 import { type KeyPolicy, MAX_METADATA } from '../keys/key-policy.ts';
@@ -80,6 +81,8 @@ export interface AccountServices {
   readonly apiPath: string;
   readonly newKeys: KeyPolicy;
   readonly maxKeys: number;
+  /** Of keys, by account: each counts those that there are. */
+  readonly creations: Turns;
   /** Undefined if sessions of the host's have no playground. */
   readonly playground: Required<PlaygroundOptions> | undefined;
 }
@@ -112,7 +115,8 @@ export function accountServices(router: HeldRouter, options: AccountRouterOption
   if (typeof apiPath !== 'string' || !/^\/[\w./-]{0,200}$/.test(apiPath) || apiPath.startsWith('//')) {
     throw new TypeError(`apiPath must be a path such as "/v1", got ${JSON.stringify(apiPath)}`);
   }
-  return { router, apiPath, newKeys, maxKeys, playground: playgroundOf(router, options) };
+  const playground = playgroundOf(router, options);
+  return { router, apiPath, newKeys, maxKeys, creations: new Turns(), playground };
 }
 
 function checkSignIn({ whoIs, keyHolders = 'manage' }: AccountRouterOptions): void {

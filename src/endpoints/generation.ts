@@ -54,7 +54,7 @@ export async function sendGeneration(
     if (logged?.account === account) generation = loggedGeneration(logged);
   }
   if (!generation) throw new GenerationNotFoundError(id);
-  // Ids are in a row: whoever has one can guess those of others of the account.
+  // Ids are in a row: a client that has one can guess those of other keys of the account.
   if (generation.key !== key && (await fromStore(() => onlyKeyOf(caller, store))) !== undefined) {
     throw new GenerationNotFoundError(id);
   }

@@ -1,3 +1,4 @@
+import type { CallLimit } from '../async/call-limit.ts';
 import type { Caller } from '../keys/caller.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { BudgetStatus, CreateKey, KeyStatus } from '../ledger/contract/key-records.ts';
@@ -9,20 +10,21 @@ import { fromStore, sendRecord } from './account-record.ts';
 export interface KeyServices {
   readonly store: LedgerStore;
   readonly clock: { now(): number };
+  readonly accountReads: CallLimit;
 }
 
 /** `GET /key`, as OpenRouter answers it: the budget of the caller's key, and what it has spent. */
 export async function sendKey(
   exchange: Exchange,
   { account, key, externalKey, session }: Caller,
-  { store, clock }: KeyServices,
+  { store, clock, accountReads }: KeyServices,
 ): Promise<void> {
   const now = clock.now();
   const since = Math.min(mondayOf(now), firstOfMonth(now));
   const [status, rows] = await fromStore(() =>
     Promise.all([
       externalKey ? undefined : store.keyState(account, key),
-      store.usage(account, dayOf(since), dayOf(now)),
+      accountReads.run(account, () => store.usage(account, dayOf(since), dayOf(now))),
     ]),
   );
   const own = rows.filter((row) => row.key === key);

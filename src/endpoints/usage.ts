@@ -1,3 +1,4 @@
+import type { CallLimit } from '../async/call-limit.ts';
 import type { Caller } from '../keys/caller.ts';
 import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -11,6 +12,7 @@ export interface UsageServices {
   readonly store: LedgerStore;
   readonly clock: { now(): number };
   readonly usage: Pick<UsageQueries, 'query' | 'dimensions'>;
+  readonly accountReads: CallLimit;
 }
 
 const GROUPS = ['day', 'key', 'model', 'user'] as const;
@@ -24,18 +26,20 @@ const MAX_DAYS = 366;
  * model. A key with limits of its own, a session, and a key of the host's get their own usage alone.
  */
 export async function sendUsage(exchange: Exchange, caller: Caller, services: UsageServices): Promise<void> {
-  const { store, clock, usage } = services;
+  const { store, clock, usage, accountReads } = services;
   const query = parseQuery(queryOf(exchange.url), clock.now(), usage.dimensions ?? []);
   const onlyKey = await fromStore(() => onlyKeyOf(caller, store));
   if (onlyKey !== undefined && query.groupBy.includes('user')) {
     throw invalid('group_by', 'day, key or model for this key, which sees its own usage alone', 'user');
   }
   const rows = await fromStore(() =>
-    usage.query({
-      ...query,
-      account: caller.account,
-      ...(onlyKey !== undefined && { key: onlyKey }),
-    }),
+    accountReads.run(caller.account, () =>
+      usage.query({
+        ...query,
+        account: caller.account,
+        ...(onlyKey !== undefined && { key: onlyKey }),
+      }),
+    ),
   );
   sendRecord(exchange, {
     object: 'list',

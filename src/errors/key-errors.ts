@@ -152,3 +152,19 @@ export interface ExceededBudget {
   /** Undefined if it never resets. */
   readonly resetsAt?: Date;
 }
+
+/** The account has too many calls at once that read its records. */
+export class TooManyCallsError extends RouterError {
+  readonly status = 429;
+  readonly code = 'too_many_requests';
+  readonly type = 'rate_limit_exceeded';
+  override readonly shouldRetry = true;
+
+  constructor(max: number) {
+    super(`At most ${max} such calls of an account run at a time. Try again when one has been answered.`);
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return retryAfter(1000);
+  }
+}

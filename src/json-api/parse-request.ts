@@ -43,9 +43,11 @@ function checkOrigin({ method, headers }: Exchange): void {
   const { 'sec-fetch-site': site, origin } = headers;
   if (site !== undefined) {
     if (site !== 'same-origin' && site !== 'none') throw new CrossSiteRequestError(site.slice(0, 40));
-  } else if (origin !== undefined && URL.parse(origin)?.host !== (headers.host ?? headers[':authority'])) {
-    // Over plain HTTP browsers send no `Sec-Fetch-Site`.
-    throw new CrossSiteRequestError(origin.slice(0, 100));
+  } else if (origin !== undefined) {
+    // Over plain HTTP browsers send no `Sec-Fetch-Site`. A sandboxed page has the origin `null`, which has no host.
+    const host = URL.parse(origin)?.host;
+    const own = headers.host ?? headers[':authority'];
+    if (host === undefined || host !== own) throw new CrossSiteRequestError(origin.slice(0, 100));
   }
   const type = headers['content-type'];
   // A cross-site DELETE always needs a CORS preflight.

@@ -163,9 +163,11 @@ export class RequestLogWriter implements RequestLog {
 
   /** Writes what waits. Never rejects: what can't be written waits on. */
   async flush(): Promise<void> {
-    while (this.#writing) await this.#writing;
+    await this.#writing;
     if (this.#waiting.length === 0) return;
-    this.#writing = this.#write();
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = undefined;
+    });
     await this.#writing;
   }
 
@@ -267,8 +269,6 @@ export class RequestLogWriter implements RequestLog {
       this.#reportLost();
     } catch (error) {
       this.#report('The log of requests could not be written', error);
-    } finally {
-      this.#writing = undefined;
     }
     if (this.#writtenSinceTrim > this.#options.max / 100) void this.#trim();
   }

@@ -1,5 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
-
+import { forEachInSlices, nextTurn } from '../async/slices.ts';
 import { isRequestId } from '../ledger/contract/request-ids.ts';
 import type { RequestLogStore } from '../ledger/contract/request-log.ts';
 import { type LoggedRequest, readRow } from './logged-request.ts';
@@ -55,22 +54,25 @@ export async function findLogged(log: RequestLogStore, id: string): Promise<Logg
 /** @throws {TypeError} naming the invalid member */
 export async function searchLog(log: RequestLogStore, search: RequestSearch): Promise<FoundRequests> {
   checkSearch(search);
-  const { account, from, to, cursor, limit = 50 } = search;
+  const { account, from, to, limit = 50 } = search;
   const bounds = { ...(account !== undefined && { account }), from: idAt(from?.getTime() ?? 0), limit: PAGE };
-  let before = cursor ?? (to ? idAt(to.getTime()) : NEWEST);
+  let before = search.cursor ?? (to ? idAt(to.getTime()) : NEWEST);
   const requests: LoggedRequest[] = [];
   for (let scanned = 0; scanned < MAX_SCANNED; scanned += PAGE) {
     const rows = await log.page({ ...bounds, before });
-    for (const row of rows) {
+    let cursor: string | undefined;
+    // Customers search, too: however many do, they share a small part of each turn of the event loop.
+    await forEachInSlices(rows, (row) => {
+      if (cursor !== undefined) return;
       const request = readRow(row);
       if (request && matches(request, search)) requests.push(request);
-      if (requests.length === limit) return { requests, cursor: row.id };
-    }
+      if (requests.length === limit) cursor = row.id;
+    });
+    if (cursor !== undefined) return { requests, cursor };
     const last = rows.at(-1);
     if (!last || rows.length < PAGE) return { requests };
     before = last.id;
-    // Reading a page takes a few ms.
-    await setImmediate();
+    await nextTurn();
   }
   return { requests, cursor: before };
 }

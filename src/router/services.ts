@@ -33,6 +33,7 @@ import { ProviderKeys } from '../upstream/provider-keys.ts';
 import { RecentErrors } from '../upstream/recent-errors.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
 import { ProviderClient } from '../upstream/provider-client.ts';
+import { accountReads } from '../endpoints/account-record.ts';
 import { RunningAttempts } from '../upstream/attempt.ts';
 import { StreamTermination } from '../upstream/stream-traits.ts';
 import { assertTransport, type Transport } from '../upstream/transport/transport.ts';
@@ -130,6 +131,7 @@ export function createServices(
       now: () => clock.now(),
     }),
     billing,
+    accountReads: accountReads(),
     topUps,
     holds: new FixedHolds(billing.keeper, hooks.onSettled),
     markups: new AccountMarkups(options.resolveMarkup),

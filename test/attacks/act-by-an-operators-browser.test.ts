@@ -65,6 +65,17 @@ describe('a page of another origin', () => {
     expect(await admin.state()).toEqual(before);
   });
 
+  it('changes nothing from a sandbox, where a proxy sends on no host', async () => {
+    const before = await admin.state();
+    const body = '{"id":"forged","amount":"1.00"}';
+    const answer = await exchangeRaw(
+      Number(new URL(own).port),
+      `POST /admin/accounts/acct/grants HTTP/1.0\r\norigin: null\r\ncookie: ${COOKIE}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 403 /);
+    expect(await admin.state()).toEqual(before);
+  });
+
   it('changes nothing by what a link or an image sends, whatever method it names', async () => {
     const before = await admin.state();
     for (const { path, method } of admin.changes) {

@@ -159,7 +159,7 @@ describe('a leaked key that another process has taken back', () => {
     // From now on this process remembers the key.
     expect((await door.ask('GET', '/me')).status).toBe(200);
     await elsewhere.keys[method]('acct', victim.key);
-    const { accounts } = store;
+    const accounts = store.accounts.bind(store);
     Object.assign(store, {
       accounts: () => {
         throw new Error('reads all accounts');
@@ -218,6 +218,33 @@ describe('an account that asks for too much', () => {
     await own.ask('DELETE', `/keys/${last}`);
     const refused = await make();
     expect(refused.body.error).toMatchObject({ code: 'too_many_keys' });
+  });
+
+  it('has no more keys than maxKeys, created at once on a store that takes its time', async () => {
+    const own = await startAccount({ maxKeys: 3 });
+    const { store, router } = own.gateway;
+    const createKey = store.createKey.bind(store);
+    Object.assign(store, {
+      createKey: async (...args: Parameters<typeof createKey>) => {
+        // A request that has come meanwhile is served meanwhile.
+        await own.ask('GET', '/me');
+        return await createKey(...args);
+      },
+    });
+    const made = await Promise.all(Array.from({ length: 7 }, () => own.ask('POST', '/keys', {})));
+    expect(made.filter(({ status }) => status === 201)).toHaveLength(2);
+    expect(await router.keys.list('acct')).toHaveLength(3);
+  });
+
+  it('is told of the key that it has made, though there is no room for another', async () => {
+    const own = await startAccount({ maxKeys: 2 });
+    const headers = { ...bearer(own.gateway.key), 'idempotency-key': 'click-1' };
+    const first = await own.ask('POST', '/keys', {}, headers);
+    const repeated = await own.ask('POST', '/keys', {}, headers);
+    expect([first.status, repeated.status]).toEqual([201, 200]);
+    expect(repeated.body).toMatchObject({ id: first.body.id, duplicate: true });
+    const another = { ...headers, 'idempotency-key': 'click-2' };
+    expect((await own.ask('POST', '/keys', {}, another)).body.error.code).toBe('too_many_keys');
   });
 
   it('has no more than eight calls running, and others are served', async () => {

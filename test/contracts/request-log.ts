@@ -58,6 +58,15 @@ export function describeRequestLog(ledger: LedgerFixture): void {
       expect((await log().find(row(1).id))?.json).toBe('"later"');
     });
 
+    it('keeps the latest of two rows of an id that are added together', async (test) => {
+      test.skip(!ledger.store.requestLog);
+      const later = { ...row(1, 'acme', '"a later"'), replaces: true };
+      await log().append([row(1, 'acme', '"b earlier"'), row(2), later]);
+      const found = await log().page({ ...ALL, account: 'acme' });
+      expect(found.map(({ json }) => json)).toEqual([row(2).json, '"a later"']);
+      expect((await log().find(row(1).id))?.json).toBe('"a later"');
+    });
+
     it('is trimmed by age', async (test) => {
       test.skip(!ledger.store.requestLog);
       await log().append([row(1), row(2, 'other'), row(3), row(4)]);

@@ -5,7 +5,7 @@
  * Ids of requests sort by time. `describeLedgerStore` of `chat-completions-router/testing/contracts` tests it where a store has it.
  */
 export interface RequestLogStore {
-  /** Adds rows, in any order. A row whose id is there replaces it. */
+  /** Adds rows, in any order of ids. A row whose id is there, or earlier among these, replaces it. */
   append(rows: readonly RequestLogRow[]): Promise<void>;
   find(id: string): Promise<RequestLogRow | undefined>;
   /** The newest rows first. */

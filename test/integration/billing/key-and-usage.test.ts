@@ -196,3 +196,32 @@ describe('GET /usage', () => {
     expect(body.error).toMatchObject({ code: 'invalid_value', param });
   });
 });
+
+describe('an account that reads its usage again and again', () => {
+  it('has eight reads at a time, and holds up nobody else', async () => {
+    const { store, router } = gateway;
+    const other = await router.keys.create({ account: 'other' });
+    const usage = store.usage.bind(store);
+    let [waiting, release, reached] = [0, (): void => {}, (): void => {}];
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const eight = new Promise<void>((resolve) => (reached = resolve));
+    store.usage = async (...args) => {
+      if (args[0] === 'acct') {
+        if ((waiting += 1) === 8) reached();
+        await held;
+      }
+      return await usage(...args);
+    };
+    const reads = Array.from({ length: 8 }, (_, n) => get(n % 2 === 0 ? '/key' : '/usage'));
+    await eight;
+    for (const path of ['/key', '/usage']) {
+      const refused = await gateway.fetch(path);
+      expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([429, 'true']);
+      expect(await refused.json()).toMatchObject({ error: { code: 'too_many_requests' } });
+      expect((await get(path, other.key)).status).toBe(200);
+    }
+    release();
+    expect((await Promise.all(reads)).map(({ status }) => status)).toEqual(Array(8).fill(200));
+    expect((await get('/key')).status).toBe(200);
+  });
+});

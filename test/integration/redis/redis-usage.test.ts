@@ -65,4 +65,27 @@ describe('usage in Redis', () => {
     expect(left.map(({ day }) => day)).toEqual(Array.from({ length: 650 }, () => '2026-03-05'));
     expect(await store.snapshot('acme')).toMatchObject({ spent: 1300n, usageCompacted: 650n });
   });
+
+  it('is read without the rows of end users, of which there may be a thousand a day', async () => {
+    const keyPrefix = namespace();
+    const store = openStore(keyPrefix);
+    await store.grant({ account: 'acme', id: 'g1', amount: 10n });
+    await store.settle({ ...settlement(1, 1n), dimensions: { user: 'ann', 'tag:feature': 'chat' } });
+    const key = new RedisKeys(keyPrefix).usage('acme');
+    const fields = await redis.hkeys(key);
+    const ofAnn = fields.find((field) => field.endsWith(' :user ann')) ?? '';
+    const counts = (await redis.hget(key, ofAnn)) ?? '';
+    const others = Array.from({ length: 10_000 }, (_, n) => [`${ofAnn}-${n}`, counts]);
+    await redis.hset(key, ...others.flat());
+    const sent = async (): Promise<number> =>
+      Number(/total_net_output_bytes:(\d+)/.exec(await redis.info('stats'))?.[1]);
+    const before = await sent();
+    expect(await store.usage('acme', '2026-03-04', '2026-03-04')).toMatchObject([{ charged: 1n }]);
+    expect(await store.usageBy('acme', 'tag:feature', '2026-03-04', '2026-03-04')).toMatchObject([
+      { value: 'chat', charged: 1n },
+    ]);
+    expect((await sent()) - before).toBeLessThan(50_000);
+    expect(await store.usageBy('acme', 'user', '2026-03-04', '2026-03-04')).toHaveLength(10_001);
+    expect(await store.usage('acme', '0000-01-01', '9999-12-31')).toHaveLength(1);
+  });
 });

@@ -197,6 +197,21 @@ describe('the writer of the log of requests', () => {
     expect(await log.store.find(all[5] ?? '')).toBeDefined();
   });
 
+  it('writes on, where a store throws before it makes a promise', async () => {
+    const log = new Log();
+    const append = log.store.append.bind(log.store);
+    log.store.append = () => {
+      throw new Error('away');
+    };
+    const id = log.ended();
+    log.settled(id);
+    await vi.advanceTimersByTimeAsync(1000);
+    log.store.append = append;
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(log.store.batches).toEqual([1]);
+    expect(log.writer.counts()).toMatchObject({ written: 1, waiting: 0 });
+  });
+
   it('logs 100 refusals of an account in a minute, counts the rest, and all of another account', async () => {
     const log = new Log();
     for (let n = 0; n < 150; n++) log.refused();

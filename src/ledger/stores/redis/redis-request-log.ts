@@ -19,9 +19,11 @@ export class RedisRequestLog implements RequestLogStore {
   }
 
   /** The list of all first: what is written in part is found, trimmed and forgotten. */
-  async append(rows: readonly RequestLogRow[]): Promise<void> {
-    if (rows.length === 0) return;
+  async append(added: readonly RequestLogRow[]): Promise<void> {
+    if (added.length === 0) return;
     const { send } = this.#runner;
+    // Two rows of an id would be two members.
+    const rows = [...new Map(added.map((row) => [row.id, row])).values()];
     const listed = rows.flatMap(({ id, account }) => ['0', `${id} ${account}`]);
     await Promise.all([
       send('zadd', this.#all, ...listed),

@@ -16,7 +16,8 @@ export class UsageRows {
   async read(account: string, fromDay: string, toDay: string): Promise<UsageRow[]> {
     // A scan may return a field twice.
     const rows = new Map<string, UsageRow>();
-    for await (const row of scanHash(this.#runner, this.#runner.keys.usage(account))) {
+    const pattern = patternOf(fromDay, toDay);
+    for await (const row of scanHash(this.#runner, this.#runner.keys.usage(account), pattern)) {
       const day = usageDay(row[0]);
       if (isOfDimension(row[0])) continue;
       if (day >= fromDay && day <= toDay) rows.set(row[0], usageRow(row));
@@ -27,7 +28,8 @@ export class UsageRows {
   /** The same of one dimension. */
   async readBy(account: string, dimension: string, fromDay: string, toDay: string): Promise<DimensionRow[]> {
     const rows = new Map<string, DimensionRow>();
-    for await (const fieldAndCounts of scanHash(this.#runner, this.#runner.keys.usage(account))) {
+    const pattern = `* :${dimension} *`;
+    for await (const fieldAndCounts of scanHash(this.#runner, this.#runner.keys.usage(account), pattern)) {
       const row = dimensionRow(fieldAndCounts);
       if (row?.dimension !== dimension || row.day < fromDay || row.day > toDay) continue;
       rows.set(row.value + row.day, row);
@@ -46,6 +48,14 @@ export class UsageRows {
       await this.#runner.run(compactUsage, this.#runner.keys.ofAccount(account), some);
     }
   }
+}
+
+/**
+ * Of the rows without a dimension, which may be few among many: the days from 1997 to 2243 have five digits. A pattern for a
+ * number of any length would match the others, too.
+ */
+function patternOf(fromDay: string, toDay: string): string {
+  return fromDay >= '1997-05-19' && toDay <= '2243-10-16' ? '????? [^:]*' : '*';
 }
 
 /** Rows that one script compacts. */
