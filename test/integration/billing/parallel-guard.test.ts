@@ -299,11 +299,17 @@ describe('a refusal behind the fetch handler', () => {
 });
 
 describe('a refusal before anything was sent', () => {
-  it('costs nothing', async () => {
+  it('costs nothing, and is no failure of the provider', async () => {
     await start({ guard: { parallel: true, run: () => REFUSAL } });
     const settled = gateway.nextSettled();
     expect((await gateway.post(QUESTION)).status).toBe(400);
-    expect(await settled).toMatchObject({ voided: true, charged: '0.00' });
+    expect(await settled).toMatchObject({ voided: true, charged: '0.00', ending: 'refused' });
     expect(gateway.provider.received).toEqual([]);
+    expect(responses[0]).toMatchObject({
+      status: 400,
+      errorCode: 'flagged',
+      ending: 'refused',
+      hookCalls: [{ hook: 'guard', result: 'refused' }],
+    });
   });
 });
