@@ -80,7 +80,7 @@ export interface ChargeTerms {
  * | client disconnected before output | the estimated prompt and hidden output |
  * | client disconnected during the answer | the usage reported so far, else the estimated prompt and delivered output |
  * | client disconnected, answer read to its end | the usage, as if the client had stayed, else the estimated prompt and the output read |
- * | refused by a guard that ran beside it | as if the client had disconnected then; what had arrived counts as delivered |
+ * | refused by a guard that ran beside it, or left while it ran | as if the client had disconnected during the answer; what had arrived counts as delivered |
  * | credits exhausted | the prompt and the delivered output |
  * | empty, in an error or broken off, with `emptyAnswerIsFree` | nothing, unless the client had stopped reading |
  * Usage is charged at the price of the service tier that served the request, or at the cost that the provider reports,

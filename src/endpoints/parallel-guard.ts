@@ -1,4 +1,4 @@
-import { isLater } from '../async/answer.ts';
+import { type Answer, isLater } from '../async/answer.ts';
 import { ClientDisconnectedError } from '../http/exchange.ts';
 import type { BodyLimits } from '../http/read-body.ts';
 import { RouterClosedError } from '../http/relay-end.ts';
@@ -22,10 +22,16 @@ export class ParallelGuard {
   #isOver = false;
   #closed: RouterClosedError | undefined;
 
-  /** @throws {RouterError} for the client, if the guard refuses at once */
   constructor(request: GuardedRequest, guard: GuardSettings, limits: BodyLimits, context: HookContext) {
     this.#context = context;
-    const checked = guardRequest(request, guard, limits, context, this.#controller);
+    let checked: Answer<unknown>;
+    try {
+      checked = guardRequest(request, guard, limits, context, this.#controller);
+    } catch (thrown) {
+      // Nothing is sent then: to the provider's side, the client has left.
+      this.#refuse(thrown);
+      return;
+    }
     if (!isLater(checked)) return;
     this.#verdict = checked.then(
       () => {

@@ -77,7 +77,7 @@ class RequestHooks {
   }
 }
 
-/** Starts the app's guard if it runs beside the request to the provider. @throws {RouterError} if it refuses at once */
+/** Starts the app's guard if it runs beside the request to the provider. */
 export function guardBeside(
   { read, model, hold }: AdmittedRequest,
   { exchange, client }: Pick<HookedRequest, 'exchange' | 'client'>,

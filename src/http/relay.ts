@@ -109,11 +109,11 @@ class Relay implements BodyReader, TurnReader {
 
   run(): RelayEnd | Promise<RelayEnd> {
     const { body } = this.#answer;
-    if (!this.#client.isDismissed) this.#response.writeHead(this.#answer.status, this.#head);
-    const whole = this.#client.isDisconnected
-      ? undefined
-      : body.takeWhole(this.#head['content-length'], MAX_PART_BYTES);
-    if (whole) this.#forwardWhole(whole);
+    if (!this.#client.isDisconnected) {
+      this.#response.writeHead(this.#answer.status, this.#head);
+      const whole = body.takeWhole(this.#head['content-length'], MAX_PART_BYTES);
+      if (whole) this.#forwardWhole(whole);
+    }
     if (this.#end && !this.#isResetting) return this.#end;
     return new Promise((resolve) => {
       this.#resolve = resolve;
@@ -367,13 +367,14 @@ class Relay implements BodyReader, TurnReader {
   #onDisconnect(): void {
     const { body } = this.#answer;
     const { meter, detached } = this.#options;
-    // The provider is paid for what arrived before the client was refused.
-    if (this.#client.isDismissed) for (const chunk of body.takeKept()) meter.write(chunk);
+    const isUnsent = this.#firstByteAt === undefined;
+    // The provider bills what has arrived, though the client was refused, or left, before it was sent.
+    if (isUnsent) for (const chunk of body.takeKept()) meter.write(chunk);
     if (meter.finished) {
       // openai-node hangs up as soon as it has read [DONE]: that is a finished stream, not an abandoned one.
-      if (meter.done) this.#finish({ ending: 'finished' });
+      if (meter.done) this.#finish({ ending: isUnsent ? 'client_gone' : 'finished' });
       // A client that disconnects after the last token still pays; wait briefly for its usage chunk.
-      this.#continueReading('awaiting-usage');
+      this.#continueReading(isUnsent ? 'reading-to-end' : 'awaiting-usage');
       this.#linger = new Timeout(LINGER_MS, () => {
         // Only one of several choices may have finished, and the others may take long.
         if (this.#end || !this.#detach(detached)) body.destroy();

@@ -162,6 +162,32 @@ describe('a guard beside its request', () => {
     expect(await settled).toMatchObject({ ending: 'client_gone', charged: '0.000013' });
     expect(signal?.aborted).toBe(true);
   });
+
+  it.each<[string, Script]>([
+    ['a whole answer', answerJson(completionBody())],
+    ['a whole stream', (response) => response.writeHead(200, EVENTS).end(STREAM.join(''))],
+  ])('that held %s back has a client that leaves then pay what the provider bills', async (_, script) => {
+    await start();
+    gateway.provider.script = script;
+    const settled = gateway.nextSettled();
+    const client = new AbortController();
+    const asking = gateway.post({ ...QUESTION, stream: true }, { signal: client.signal }).catch(() => {});
+    await answered();
+    client.abort();
+    await asking;
+    expect(await settled).toMatchObject({
+      ending: 'client_gone',
+      charged: '0.000045',
+      usageSource: 'upstream',
+    });
+    await vi.waitFor(() => {
+      expect(responses.find(({ admitted }) => admitted)).toMatchObject({
+        status: 499,
+        ending: 'client_gone',
+        hookCalls: [{ hook: 'guard', result: 'aborted' }],
+      });
+    });
+  });
 });
 
 describe('a router that is closed while a guard holds an answer back', () => {
@@ -299,11 +325,17 @@ describe('a refusal behind the fetch handler', () => {
 });
 
 describe('a refusal before anything was sent', () => {
-  it('costs nothing', async () => {
+  it('costs nothing, and is no failure of the provider', async () => {
     await start({ guard: { parallel: true, run: () => REFUSAL } });
     const settled = gateway.nextSettled();
     expect((await gateway.post(QUESTION)).status).toBe(400);
-    expect(await settled).toMatchObject({ voided: true, charged: '0.00' });
+    expect(await settled).toMatchObject({ voided: true, charged: '0.00', ending: 'refused' });
     expect(gateway.provider.received).toEqual([]);
+    expect(responses[0]).toMatchObject({
+      status: 400,
+      errorCode: 'flagged',
+      ending: 'refused',
+      hookCalls: [{ hook: 'guard', result: 'refused' }],
+    });
   });
 });
