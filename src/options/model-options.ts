@@ -32,7 +32,7 @@ export interface ModelOptions extends ModelInfo {
    * @default 'ordered'
    */
   readonly strategy?: RoutingStrategy;
-  /** `false`: its requests are routed each anew; `{ ttlMs }`: its own time. @default the router's `sticky` */
+  /** `false`: its requests are each routed on their own; `{ ttlMs }`: its own time. @default the router's `sticky` */
   readonly sticky?: ModelStickyOptions | false;
   /**
    * What the client pays, whichever target answers; with `'catalog'` the price of the first target. A free model must say

@@ -207,7 +207,7 @@ export interface ChatCompletionsRouterOptions {
    * Keeps a conversation at the target, and the provider's key, that served its last turn, so that the provider's prompt cache
    * is used. A model can turn it off.
    *
-   * @default none: each request is routed anew
+   * @default none: each request is routed on its own
    */
   readonly sticky?: StickyOptions;
   /**
