@@ -1,13 +1,31 @@
+const LOW_FACTOR = 2654435761;
+const HIGH_FACTOR = 1597334677;
+
 /**
- * A hash of 53 bits over texts, bytes and numbers, in order (cyrb53). It allocates nothing but itself, and is the same in every
+ * A hash of 53 bits over texts, bytes and numbers, in order, after cyrb53. It allocates nothing but itself, and is the same in every
  * process. Who knows it can find two inputs with one hash: use it where that does no harm.
  */
 export class RunningHash {
   #high = 0x41c6ce57;
   #low = 0xdeadbeef;
 
+  /** Four at a time: it matters which bytes are added together. */
   addBytes(bytes: Uint8Array, from: number, to: number): void {
-    for (let i = from; i < to; i++) this.#add(bytes[i] ?? 0);
+    let i = from;
+    let low = this.#low;
+    let high = this.#high;
+    for (; i + 4 <= to; i += 4) {
+      const word =
+        (bytes[i] ?? 0) |
+        ((bytes[i + 1] ?? 0) << 8) |
+        ((bytes[i + 2] ?? 0) << 16) |
+        ((bytes[i + 3] ?? 0) << 24);
+      low = Math.imul(low ^ word, LOW_FACTOR);
+      high = Math.imul(high ^ word ^ (low >>> 15), HIGH_FACTOR);
+    }
+    this.#low = low;
+    this.#high = high;
+    for (; i < to; i++) this.#add(bytes[i] ?? 0);
   }
 
   /** By its UTF-16 units, and its length. */
@@ -30,8 +48,8 @@ export class RunningHash {
   }
 
   #add(unit: number): void {
-    this.#low = Math.imul(this.#low ^ unit, 2654435761);
-    this.#high = Math.imul(this.#high ^ unit, 1597334677);
+    this.#low = Math.imul(this.#low ^ unit, LOW_FACTOR);
+    this.#high = Math.imul(this.#high ^ unit ^ (this.#low >>> 15), HIGH_FACTOR);
   }
 }
 
