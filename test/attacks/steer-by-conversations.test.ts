@@ -29,6 +29,11 @@ describe('a customer with many conversations', () => {
   it('finds none of another account, whatever it is named and however its turns are hashed', () => {
     const memory = new LocalConversations();
     memory.keep('ada', 12, PLACE, 60_000);
+    const neighbours = Array.from({ length: 500 }, (_, n) => `n${n}`).filter(
+      (name) => hashOf(name) % 32 === hashOf('ada') % 32,
+    );
+    expect(neighbours.length).toBeGreaterThan(0);
+    for (const name of neighbours) expect(memory.find(name, [12])).toBeUndefined();
     for (const [account, turn] of [
       ['2 ada', 1],
       ['da', 12],
