@@ -132,7 +132,7 @@ const journalEntry = component(
 
 const journal = component(
   'Journal',
-  'Entries, oldest first. next_after is the position to continue after, null on the last page.',
+  'Entries, in the order that was asked for. next_after is the position to continue after, null on the last page.',
   v.object({ object: v.literal('list'), data: v.array(journalEntry), next_after: v.nullable(whole) }),
 );
 
@@ -238,15 +238,21 @@ export const creditsEndpoints: readonly Endpoint[] = [
     query: object({
       after: v.optional(integerInQuery(0, Number.MAX_SAFE_INTEGER)),
       limit: v.optional(integerInQuery(1, 1000)),
+      order: v.optional(oneOf(['oldest', 'newest'])),
     }),
     body: nothing,
     answer: journal,
     errorStatuses: [404],
-    async run({ params: { account }, query: { after = 0, limit = 100 } }, { accounts, credits }) {
-      const entries = await credits.journal(account, { after, limit });
+    async run({ params: { account }, query: { after, limit = 100, order } }, { accounts, credits }) {
+      const entries = await credits.journal(account, {
+        limit,
+        ...(after !== undefined && { after }),
+        ...(order !== undefined && { order }),
+      });
       if (entries.length === 0 && !(await accounts.get(account))) throw accountNotFound(account);
-      const next = entries.length === limit ? entries.at(-1)?.position : undefined;
-      return { answer: { ...list(entries.map(entryAnswer)), next_after: next ?? null } };
+      const last = entries.at(-1)?.position;
+      const isLast = entries.length < limit || (order === 'newest' && last === 1);
+      return { answer: { ...list(entries.map(entryAnswer)), next_after: isLast ? null : (last ?? null) } };
     },
   }),
   endpoint({

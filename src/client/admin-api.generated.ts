@@ -479,7 +479,7 @@ export interface JournalEntry {
   readonly reason?: string;
 }
 
-/** Entries, oldest first. next_after is the position to continue after, null on the last page. */
+/** Entries, in the order that was asked for. next_after is the position to continue after, null on the last page. */
 export interface Journal {
   readonly object: "list";
   readonly data: readonly (JournalEntry)[];
@@ -1425,7 +1425,7 @@ export interface AdminClient {
   /** Correct a balance, up or down. `POST /accounts/{account}/adjustments` */
   createAdjustment(input: { readonly account: string } & NewAdjustment, options?: ChangeOptions): Promise<CreditsChange>;
   /** List the journal of an account. `GET /accounts/{account}/journal` */
-  listJournal(input: { readonly account: string; readonly after?: number; readonly limit?: number }, options?: CallOptions): Promise<Journal>;
+  listJournal(input: { readonly account: string; readonly after?: number; readonly limit?: number; readonly order?: "oldest" | "newest" }, options?: CallOptions): Promise<Journal>;
   /** Get the statement of a month. `GET /accounts/{account}/statements/{month}` */
   getStatement(input: { readonly account: string; readonly month: string }, options?: CallOptions): Promise<Statement>;
   /** Get the statement of a month, as CSV. `GET /accounts/{account}/statements/{month}` */

@@ -28,6 +28,7 @@ export function describeEdges(ledger: LedgerFixture): void {
         writtenOff: 0n,
         floor: 0n,
         frozen: false,
+        seq: 2n,
         lots: [{ id: 'opening', amount: 100n, remaining: 90n, priority: 50 }],
         allowances: [],
       });
@@ -92,6 +93,7 @@ export function describeEdges(ledger: LedgerFixture): void {
         writtenOff: 0n,
         floor: 0n,
         frozen: false,
+        seq: 4n,
         lots: [
           { id: 'g2', amount: 50n, remaining: 30n, priority: 50 },
           { id: 'opening', amount: 100n, remaining: 100n, priority: 50 },

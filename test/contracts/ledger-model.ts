@@ -528,6 +528,7 @@ export class LedgerModel {
         writtenOff: account.writtenOff(),
         floor: account.floor,
         frozen: account.frozen,
+        seq: BigInt(account.lines.length),
         lots: account.lotStates(),
         allowances: account.allowances.map(allowanceState),
       }

@@ -37,7 +37,7 @@ export function Frame({ name, title, session, notice, status, controls, children
           <div id="controls" class="controls">
             {view && controls}
             <ThemeButton />
-            {session.me && <span class="faint operator">{session.me.name}</span>}
+            {session.me && <span class="faint operator wide">{session.me.name}</span>}
             {view && session.api.token !== undefined && (
               <button type="button" id="sign-out" class="plain" onClick={session.signOut}>
                 Sign out

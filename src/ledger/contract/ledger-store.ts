@@ -396,6 +396,8 @@ export interface Balance {
   /** Minimum of `available`; 0 or less. */
   readonly floor: NanoDollars;
   readonly frozen: boolean;
+  /** Position of the last journal line; 0 without one. */
+  readonly seq: bigint;
   /** Lots with something remaining, in burn order. */
   readonly lots: readonly Lot[];
   /** By id. */
@@ -408,7 +410,6 @@ export type FinalState = 'settled' | 'voided' | 'expired';
 export interface AccountState extends Balance {
   /** The lowest floor that there was, or the lowest `available` after a forced adjustment. */
   readonly lowestFloor: NanoDollars;
-  readonly seq: bigint;
   /** Time of the newest request id whose record was deleted: any unknown id at or below it is refused. */
   readonly lowWater: number;
   /** The same for requests that cost nothing, whose records are deleted sooner; only they may be at or below it. */

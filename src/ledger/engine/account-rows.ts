@@ -299,7 +299,7 @@ export function spendable({ totals }: AccountRows): NanoDollars {
 
 /** The public balance of an account. */
 export function balanceOf(account: AccountRows): Balance {
-  const { available, held, spent, granted, expired, writtenOff, floor, frozen } = account.totals;
+  const { available, held, spent, granted, expired, writtenOff, floor, frozen, seq } = account.totals;
   return {
     available,
     held,
@@ -309,6 +309,7 @@ export function balanceOf(account: AccountRows): Balance {
     writtenOff,
     floor,
     frozen,
+    seq,
     lots: account.openLots().map(lotState),
     allowances: account.allowances().map(allowanceState),
   };

@@ -2,7 +2,7 @@ import { type Allowances, createAllowances } from './allowances.ts';
 import { CreditsConflictError } from './credits-conflict.ts';
 import { creditsEntry, type CreditsEntry, exportAccount } from './journal-entries.ts';
 import { allowanceOf } from '../contract/allowances.ts';
-import type { AdjustResult, GrantResult, LedgerStore, Lot } from '../contract/ledger-store.ts';
+import type { AdjustResult, GrantResult, JournalLine, LedgerStore, Lot } from '../contract/ledger-store.ts';
 import { formatUsd, parseUsd } from '../contract/money.ts';
 import { type CreditsRefund, type RefundOptions, refundRequest } from './refunds.ts';
 import { makeStatement, type Statement } from './statement.ts';
@@ -59,7 +59,7 @@ export interface Credits extends Allowances {
   balance(account: string): Promise<CreditsBalance>;
   /** What is left of an account's grants and when it ends, in the order in which it is spent; empty for an unknown one. */
   lots(account: string): Promise<readonly CreditLot[]>;
-  /** The changes of an account's balance, oldest first. */
+  /** The changes of an account's balance, in the order that is asked for. */
   journal(account: string, options?: JournalOptions): Promise<readonly CreditsEntry[]>;
   /**
    * Journals as JSON lines, each with its newline.
@@ -158,9 +158,11 @@ export interface JournalOptions {
   /**
    * Position after which to start: that of the last entry already read.
    *
-   * @default 0
+   * @default the beginning of the order
    */
   readonly after?: number;
+  /** @default 'oldest', first */
+  readonly order?: 'oldest' | 'newest';
   /**
    * Maximum of entries to return, from 1 to 1,000.
    *
@@ -241,15 +243,7 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
       return lots.map(creditLot);
     },
 
-    async journal(account, options = {}) {
-      const { after = 0, limit = 100 } = optionsObject(options);
-      checkPosition('after', after);
-      if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_ENTRIES) {
-        throw new TypeError(`limit must be an integer from 1 to ${MAX_ENTRIES}, got ${limit}`);
-      }
-      const lines = await store.journal(account, BigInt(after), limit);
-      return lines.map(creditsEntry);
-    },
+    journal: (account, options) => readJournal(store, account, options),
 
     async *exportJournal(options = {}) {
       const { account, after = 0 } = optionsObject(options);
@@ -300,6 +294,41 @@ async function setCreditLimit(
     available: formatUsd(available),
     ...(durable !== undefined && { durable }),
   };
+}
+
+async function readJournal(
+  store: LedgerStore,
+  account: string,
+  options: JournalOptions = {},
+): Promise<readonly CreditsEntry[]> {
+  const { after, limit = 100, order = 'oldest' } = optionsObject(options);
+  if (after !== undefined) checkPosition('after', after);
+  if (order !== 'oldest' && order !== 'newest') {
+    throw new TypeError(`order must be 'oldest' or 'newest', got ${JSON.stringify(order)}`);
+  }
+  if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_ENTRIES) {
+    throw new TypeError(`limit must be an integer from 1 to ${MAX_ENTRIES}, got ${limit}`);
+  }
+  const lines =
+    order === 'newest'
+      ? await newestLines(store, account, after, limit)
+      : await store.journal(account, BigInt(after ?? 0), limit);
+  return lines.map(creditsEntry);
+}
+
+/** The newest lines before a position, or of all, the newest first: positions have no gaps. */
+async function newestLines(
+  store: LedgerStore,
+  account: string,
+  before: number | undefined,
+  limit: number,
+): Promise<readonly JournalLine[]> {
+  const end = before === undefined ? ((await store.balance(account))?.seq ?? 0n) : BigInt(before) - 1n;
+  if (end <= 0n) return [];
+  const after = end > BigInt(limit) ? end - BigInt(limit) : 0n;
+  // Where the first of them are compacted, the store goes on after the end.
+  const lines = await store.journal(account, after, Number(end - after));
+  return lines.filter(({ seq }) => seq <= end).toReversed();
 }
 
 async function hasGrant(store: LedgerStore, account: string, id: string): Promise<boolean> {

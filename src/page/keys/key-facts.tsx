@@ -2,6 +2,7 @@ import type { ApiKeyDetails } from '../../client/admin-api.generated.ts';
 import { CopyButton } from '../copy-button.tsx';
 import type { Fact } from '../facts.tsx';
 import { grouped, moment, money, nanos } from '../format.ts';
+import { periodText } from './policy-form.ts';
 
 /** What an operator and a customer see of one key alike. */
 type KeyDetails = Omit<ApiKeyDetails, 'account' | 'markup'>;
@@ -68,7 +69,7 @@ function budgetFacts(limited: Limited): readonly Fact[] {
       ? [{ ...only, left, ...(resetsAt !== undefined && { resets_at: resetsAt }) }]
       : []);
   return all.map(({ amount, per, left: rest, resets_at: at }) => [
-    per === 'lifetime' ? 'Budget in all' : `Budget a ${per}`,
+    `Budget ${periodText(per)}`,
     `${money(nanos(rest))} left of ${money(nanos(amount))}${at === undefined ? '' : `, until ${moment(at)}`}`,
   ]);
 }

@@ -70,11 +70,14 @@ function budgetOf(text: string): Budget {
   return { amount, per };
 }
 
+/** `a month`, `an hour`, `in all` */
+export function periodText(per: Budget['per']): string {
+  if (per === 'lifetime') return 'in all';
+  return per === 'hour' ? 'an hour' : `a ${per}`;
+}
+
 /** `$5.00 a day, $20.00 a month` */
 export function budgetText(budget: AccountPolicy['budget']): string | undefined {
   const budgets = [budget ?? []].flat();
-  return (
-    budgets.map(({ amount, per }) => `$${amount} ${per === 'lifetime' ? 'in all' : `a ${per}`}`).join(', ') ||
-    undefined
-  );
+  return budgets.map(({ amount, per }) => `$${amount} ${periodText(per)}`).join(', ') || undefined;
 }

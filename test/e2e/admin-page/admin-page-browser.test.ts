@@ -438,7 +438,7 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
     expect((await rows(page, 'keys'))[0]).toContain(IMAGE);
     expect((await rows(page, 'models'))[0]).toContain(`"'>${IMAGE}`);
     expect(await page.locator('img').count()).toBe(0);
-    expect(await page.title()).toBe('Usage');
+    expect(await page.title()).toBe('Console');
   });
 
   async function lightness(page: Page): Promise<'light' | 'dark'> {

@@ -58,8 +58,12 @@ describe.skipIf(!CHROMIUM)('the console in a browser', () => {
     expect(problems).toEqual([]);
   });
 
-  const open = (hash: string): Promise<unknown> =>
-    page.goto(`${door.baseURL}/${hash}`, { waitUntil: 'load' });
+  let loads = 0;
+  /** Loads the page anew: with another fragment alone, it would be the one that is there. */
+  const open = (hash: string): Promise<unknown> => {
+    loads += 1;
+    return page.goto(`${door.baseURL}/?${loads}${hash}`, { waitUntil: 'load' });
+  };
   const rows = (id: string): ReturnType<Page['locator']> => page.locator(`#${id} tr`);
 
   async function ask(body: object = QUESTION): Promise<string> {
@@ -177,23 +181,48 @@ describe.skipIf(!CHROMIUM)('the console in a browser', () => {
     expect(await gateway.router.accounts.get('acct')).toBeUndefined();
   });
 
-  const VIEWS = ['#days=7', '#/accounts', '#/accounts/acct', '#/requests', '#/requests/ID', '#/providers'];
+  const VIEWS = [
+    '#days=7',
+    '#/accounts',
+    '#/accounts/acct',
+    '#/keys',
+    '#/keys/KEY?account=acct',
+    '#/requests',
+    '#/requests/ID',
+    '#/providers',
+    '#/models',
+    '#/health',
+  ];
+
+  /** The views' addresses, of one request and one key. */
+  async function addresses(): Promise<readonly string[]> {
+    const id = await ask();
+    const { id: key } = await gateway.router.keys.create({
+      account: 'acct',
+      name: 'A key with a name that is as long as the names of keys of customers are',
+      budget: { amount: '10.00', per: 'month' },
+    });
+    return VIEWS.map((view) => view.replace('ID', id).replace('KEY', key));
+  }
 
   it.each([360, 1280, 2560])('fits in %d px, in each view', async (width) => {
-    const id = await ask();
     await page.setViewportSize({ width, height: 800 });
-    for (const view of VIEWS) {
-      await open(view.replace('ID', id));
+    for (const view of await addresses()) {
+      await open(view);
       await page.locator('.card').first().waitFor();
       const over = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
       expect([view, over]).toEqual([view, 0]);
     }
   });
 
-  it.each(['light', 'dark'] as const)('has nothing that axe finds, in %s', async (colorScheme) => {
+  it.each([
+    ['light', 1280],
+    ['dark', 1280],
+    ['light', 360],
+  ] as const)('has nothing that axe finds, in %s, at %d px', async (colorScheme, width) => {
     gateway.provider.script = answerJson('{"error":{"message":"full","code":"overloaded"}}', 503);
-    const id = await ask();
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await page.setViewportSize({ width, height: 800 });
     const found: object[] = [];
     const check = async (where: string): Promise<void> => {
       await page.evaluate(axe.source);
@@ -202,8 +231,8 @@ describe.skipIf(!CHROMIUM)('the console in a browser', () => {
       );
       for (const { id, nodes } of violations) found.push({ where, id, html: nodes.map(({ html }) => html) });
     };
-    for (const view of VIEWS) {
-      await open(view.replace('ID', id));
+    for (const view of await addresses()) {
+      await open(view);
       await page.locator('.card').first().waitFor();
       await check(view);
     }

@@ -77,7 +77,7 @@ describe.skipIf(!CHROMIUM)('a session of the console', () => {
     const id = response.headers.get('x-request-id') ?? '';
     for (const [view, sign] of [
       ['#/accounts', 'Show more'],
-      ['#/accounts/acct', 'Statement'],
+      ['#/accounts/acct', 'Download CSV'],
       ['#/requests', 'Search'],
       [`#/requests/${id}`, ''],
       ['#/providers', ''],
@@ -94,15 +94,15 @@ describe.skipIf(!CHROMIUM)('a session of the console', () => {
   it.each([
     [
       ['read', 'keys'],
-      ['New key', 'Statement'],
+      ['New key', 'Download CSV'],
     ],
     [
       ['read', 'credits'],
-      ['Grant', 'Adjust', 'Allowance', 'Statement'],
+      ['Grant', 'Adjust', 'Allowance', 'Download CSV'],
     ],
     [
       ['read', 'accounts'],
-      ['Policy', 'Freeze', 'Delete', 'Statement'],
+      ['Policy', 'Freeze', 'Delete', 'Download CSV'],
     ],
   ] as const)('shows one with %j what it may do with an account', async (may, wanted) => {
     await start();

@@ -10,7 +10,7 @@ export interface ConsolePage {
   readonly page: Page;
   /** What no test wants: errors in the browser's log, and requests to somewhere else. */
   readonly problems: string[];
-  /** By the fragment of the address. */
+  /** Loads the page anew, at this fragment. */
   readonly open: (hash: string) => Promise<void>;
   readonly rows: (id: string) => Locator;
 }
@@ -53,6 +53,7 @@ export async function startConsole(browser: Browser, options: ConsoleOptions = {
 export async function openConsole(browser: Browser, baseURL: string, token?: string): Promise<ConsolePage> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
   const problems: string[] = [];
+  let loads = 0;
   const { origin } = new URL(baseURL);
   context.on('request', (request) => {
     const url = request.url();
@@ -73,7 +74,8 @@ export async function openConsole(browser: Browser, baseURL: string, token?: str
     page,
     problems,
     open: async (hash) => {
-      await page.goto(`${baseURL}/${hash}`, { waitUntil: 'load' });
+      loads += 1;
+      await page.goto(`${baseURL}/?${loads}${hash}`, { waitUntil: 'load' });
     },
     rows: (id) => page.locator(`#${id} tr`),
   };

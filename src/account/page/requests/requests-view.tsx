@@ -9,7 +9,7 @@ import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import type { OwnRequest } from '../../../client/admin-api.generated.ts';
 import { Choices } from '../choices.tsx';
-import { CsvButton } from '../csv-button.tsx';
+import { CsvButton } from '../../../page/csv-button.tsx';
 import { FilterChip } from '../filter-chip.tsx';
 import { keyNameOf, readKeyNames } from '../key-names.ts';
 import { ViewBody } from '../view-body.tsx';
@@ -73,6 +73,7 @@ function RequestList({ session, route: { query } }: ViewProps): JSX.Element {
       controls={
         <CsvButton
           id="requests-csv"
+          class="outline"
           name="requests.csv"
           isDisabled={!data}
           read={() => api.text('requests', { ...queryOf(filters), limit: CSV_ROWS, format: 'csv' })}

@@ -6,11 +6,11 @@ import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import type { OwnStatement } from '../../../client/admin-api.generated.ts';
-import { CsvButton } from '../csv-button.tsx';
+import { CsvButton } from '../../../page/csv-button.tsx';
 import { keyNameOf, readKeyNames } from '../key-names.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
-import { monthAfter, nameOfMonth, thisMonth } from './months.ts';
+import { monthAfter, nameOfMonth, thisMonth } from '../../../page/months.ts';
 
 const REFRESH_MS = 60_000;
 
@@ -46,6 +46,7 @@ export function StatementsView({ session, route: { id } }: ViewProps): JSX.Eleme
           <MonthLinks month={month} />
           <CsvButton
             id="statement-csv"
+            class="outline"
             name={`statement-${month}.csv`}
             isDisabled={!data}
             read={() => api.text(`statements/${month}`, { format: 'csv' })}

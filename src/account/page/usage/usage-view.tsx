@@ -12,7 +12,7 @@ import { ChargedTile, RequestsTile, TokensTile } from '../../../page/usage/tile.
 import { ModelTones } from '../../../page/usage/tones.ts';
 import type { Unit } from '../../../page/usage/units.ts';
 import { Choices } from '../choices.tsx';
-import { CsvButton } from '../csv-button.tsx';
+import { CsvButton } from '../../../page/csv-button.tsx';
 import { FilterChip } from '../filter-chip.tsx';
 import { keyNameOf } from '../key-names.ts';
 import { ViewBody } from '../view-body.tsx';
@@ -66,6 +66,7 @@ export function UsageView({ session, me, route: { query } }: ViewProps): JSX.Ele
           <Choices label="Range" choices={ranges} />
           <CsvButton
             id="usage-csv"
+            class="outline"
             name={`usage-${data?.from}-${data?.to}.csv`}
             isDisabled={!data}
             read={() => usageCsv(session.api, data, filters)}

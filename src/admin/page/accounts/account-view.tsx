@@ -3,7 +3,6 @@ import { useState } from 'preact/hooks';
 
 import type { AccountDetails, Allowance, ApiKey } from '../../../client/admin-api.generated.ts';
 import { FormDialog } from '../../../page/dialog.tsx';
-import { downloadCsv } from '../../../page/download.ts';
 import { type Fact, Facts } from '../../../page/facts.tsx';
 import { grouped, moment, money, nanos } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
@@ -11,9 +10,11 @@ import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import type { Session } from '../session.ts';
 import { Column, NumberCell, Table } from '../../../page/table.tsx';
-import { budgetText } from '../../../page/keys/policy-form.ts';
+import { budgetText, periodText } from '../../../page/keys/policy-form.ts';
 import { type AccountAction, actionForm } from './account-actions.ts';
+import { JournalCard } from './journal-card.tsx';
 import { KeysCard } from './keys-card.tsx';
+import { StatementCard } from './statement-card.tsx';
 
 const REFRESH_MS = 10_000;
 
@@ -26,10 +27,12 @@ interface AccountData {
 interface AccountViewProps {
   readonly session: Session;
   readonly account: string;
+  /** Of the address: `journal` scrolls to it. */
+  readonly part: string | null;
 }
 
-/** One account: what it has, what it may do, its keys and its last entries; and what an operator may change. */
-export function AccountView({ session, account }: AccountViewProps): JSX.Element {
+/** One account: what it has, what it may do, its keys, its statement and its journal; and what an operator may change. */
+export function AccountView({ session, account, part }: AccountViewProps): JSX.Element {
   const path = `accounts/${encodeURIComponent(account)}`;
   const { api } = session;
   const { data, notice, reload } = useResource<AccountData>(session, {
@@ -51,11 +54,13 @@ export function AccountView({ session, account }: AccountViewProps): JSX.Element
           <p>
             <a href={hrefOf('accounts')}>All accounts</a> ·{' '}
             <a href={hrefOf('requests', undefined, { account })}>Requests</a> ·{' '}
-            <a href={`#${new URLSearchParams({ days: '30', account }).toString()}`}>Usage</a>
+            <a href={usageHref(account)}>Usage</a>
           </p>
           <Overview data={data} session={session} path={path} reload={reload} />
           <KeysCard session={session} account={account} keys={data.keys} reload={reload} />
           <Allowances allowances={data.allowances} />
+          <StatementCard session={session} account={account} />
+          <JournalCard session={session} account={account} isAskedFor={part === 'journal'} />
         </div>
       )}
     </Frame>
@@ -93,7 +98,6 @@ function Overview({ data: { account }, session, path, reload }: OverviewProps): 
               {actionForm(name, account).button}
             </button>
           ))}
-          <StatementButton session={session} path={path} account={account.id} />
         </div>
       </div>
       <Facts facts={factsOf(account)} />
@@ -113,17 +117,24 @@ function Overview({ data: { account }, session, path, reload }: OverviewProps): 
   );
 }
 
+/** The overview of one account. */
+function usageHref(account: string): string {
+  return `#${new URLSearchParams({ days: '30', account }).toString()}`;
+}
+
 function factsOf(account: AccountDetails): readonly Fact[] {
   const { policy, credit_limit, held, spent, granted, expired, written_off } = account;
-  const dollars = (amount: string): string | undefined =>
-    nanos(amount) === 0n ? undefined : money(nanos(amount));
+  const inJournal = hrefOf('accounts', account.id, { part: 'journal' });
+  const dollars = (amount: string, href: string): JSX.Element => <a href={href}>{money(nanos(amount))}</a>;
+  const some = (amount: string): JSX.Element | undefined =>
+    nanos(amount) === 0n ? undefined : dollars(amount, inJournal);
   return [
-    ['Held', money(nanos(held))],
-    ['Spent', money(nanos(spent))],
-    ['Granted', money(nanos(granted))],
-    ['Expired', dollars(expired)],
-    ['Written off', dollars(written_off)],
-    ['Credit limit', dollars(credit_limit)],
+    ['Held', dollars(held, hrefOf('requests', undefined, { account: account.id, part: 'running' }))],
+    ['Spent', dollars(spent, usageHref(account.id))],
+    ['Granted', dollars(granted, inJournal)],
+    ['Expired', some(expired)],
+    ['Written off', some(written_off)],
+    ['Credit limit', nanos(credit_limit) === 0n ? undefined : money(nanos(credit_limit))],
     ['Name', policy.name],
     ['Requests a minute', policy.requests_per_minute && grouped(policy.requests_per_minute)],
     ['Tokens a minute', policy.tokens_per_minute && grouped(policy.tokens_per_minute)],
@@ -131,38 +142,6 @@ function factsOf(account: AccountDetails): readonly Fact[] {
     ['Budget', budgetText(policy.budget)],
     ['Models', policy.models?.join(', ')],
   ];
-}
-
-/** Downloads the statement of a month as CSV. */
-function StatementButton({
-  session,
-  path,
-  account,
-}: Omit<OverviewProps, 'data' | 'reload'> & { readonly account: string }): JSX.Element {
-  const [isOpen, setOpen] = useState(false);
-  const [month] = useState(() => new Date().toISOString().slice(0, 7));
-  return (
-    <>
-      <button type="button" id="statement" class="plain" onClick={() => setOpen(true)}>
-        Statement
-      </button>
-      {isOpen && (
-        <FormDialog
-          title={`Statement of ${account}`}
-          text="What happened in a month, in UTC: balances, credits, charges by model and key."
-          fields={[{ name: 'month', label: 'Month', isRequired: true, value: month }]}
-          submit="Download CSV"
-          close={() => setOpen(false)}
-          send={async ({ month: asked = '' }) => {
-            const csv = await session.api.text(`${path}/statements/${encodeURIComponent(asked)}`, {
-              format: 'csv',
-            });
-            downloadCsv(csv, `${account}-${asked}.csv`);
-          }}
-        />
-      )}
-    </>
-  );
 }
 
 function Allowances({ allowances }: { readonly allowances: readonly Allowance[] }): JSX.Element | null {
@@ -184,7 +163,7 @@ function Allowances({ allowances }: { readonly allowances: readonly Allowance[] 
         {allowances.map(({ id, amount, remaining, per, resets_at }) => (
           <tr key={id}>
             <th scope="row">{id}</th>
-            <NumberCell>{`${money(nanos(amount))} a ${per}`}</NumberCell>
+            <NumberCell>{`${money(nanos(amount))} ${periodText(per)}`}</NumberCell>
             <NumberCell>{money(nanos(remaining))}</NumberCell>
             <td>{moment(resets_at)}</td>
           </tr>

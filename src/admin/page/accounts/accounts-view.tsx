@@ -1,8 +1,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import type { Account, AccountPage } from '../../../client/admin-api.generated.ts';
-import type { Api } from '../../../page/api.ts';
+import type { Account } from '../../../client/admin-api.generated.ts';
 import { FormDialog } from '../../../page/dialog.tsx';
 import { grouped, money, nanos } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
@@ -11,27 +10,32 @@ import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { AccountView } from './account-view.tsx';
+import { allAccounts } from './all-accounts.ts';
 
 const REFRESH_MS = 60_000;
-const PAGE_ROWS = '1000';
-const MAX_ACCOUNTS = 10_000;
 const FIRST_SHOWN = 50;
 
 /** All accounts, or one of them. */
 export function AccountsView(props: ViewProps): JSX.Element {
-  const { id } = props.route;
-  return id === undefined ? <AccountList {...props} /> : <AccountView session={props.session} account={id} />;
+  const {
+    session,
+    route: { id, query },
+  } = props;
+  if (id === undefined) return <AccountList {...props} />;
+  return <AccountView session={session} account={id} part={query.get('part')} />;
 }
 
 function AccountList({ session }: ViewProps): JSX.Element {
   const [search, setSearch] = useState('');
   const [shown, setShown] = useState(FIRST_SHOWN);
   const [isCreating, setCreating] = useState(false);
-  const { data, notice } = useResource<readonly Account[]>(session, {
+  const [begun, setBegun] = useState<readonly Account[]>();
+  const { data: all, notice } = useResource<readonly Account[]>(session, {
     subject: 'accounts',
     everyMs: REFRESH_MS,
-    ask: () => allAccounts(session.api),
+    ask: () => allAccounts(session.api, setBegun),
   });
+  const data = all ?? begun;
   const found = (data ?? []).filter(({ id }) => id.toLowerCase().includes(search.trim().toLowerCase()));
   return (
     <Frame
@@ -39,7 +43,7 @@ function AccountList({ session }: ViewProps): JSX.Element {
       title="Accounts"
       session={session}
       notice={notice}
-      status={data && `${grouped(data.length)} accounts`}
+      status={data && `${grouped(data.length)} accounts${all ? '' : ', loading more'}`}
       controls={
         <>
           <input
@@ -129,18 +133,4 @@ function AccountTable({ accounts }: { readonly accounts: readonly Account[] }): 
       {accounts.length === 0 && <EmptyRow columns={6}>No account found.</EmptyRow>}
     </Table>
   );
-}
-
-async function allAccounts(api: Api): Promise<readonly Account[]> {
-  const accounts: Account[] = [];
-  let cursor: string | null = '';
-  do {
-    const page: AccountPage = await api.get('accounts', {
-      limit: PAGE_ROWS,
-      ...(cursor !== '' && { cursor }),
-    });
-    accounts.push(...page.data);
-    cursor = page.next_cursor;
-  } while (cursor !== null && accounts.length < MAX_ACCOUNTS);
-  return accounts;
 }

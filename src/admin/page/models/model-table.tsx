@@ -100,7 +100,7 @@ function TargetCells({
       {(['input', 'output'] as const).map((name) => (
         <NumberCell key={name}>
           {perMillion(pricing[name])}
-          {cost && <small>{`costs ${perMillion(cost[name])}`}</small>}
+          {cost && <small class="wide">{`costs ${perMillion(cost[name])}`}</small>}
         </NumberCell>
       ))}
       <NumberCell class="wide">

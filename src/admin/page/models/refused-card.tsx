@@ -12,7 +12,6 @@ export function RefusedCard({ refused: { data } }: { readonly refused: FoundRequ
       <Column>Time</Column>
       <Column>Request</Column>
       <Column>Account</Column>
-      <Column class="wide">Model</Column>
     </>
   );
   return (
@@ -24,7 +23,7 @@ export function RefusedCard({ refused: { data } }: { readonly refused: FoundRequ
         </a>
       </div>
       <Table id="refused-rows" head={head}>
-        {data.map(({ id, created_at: createdAt, account, model }) => (
+        {data.map(({ id, created_at: createdAt, account }) => (
           <tr key={id}>
             <td>{moment(createdAt)}</td>
             <th scope="row">
@@ -33,10 +32,9 @@ export function RefusedCard({ refused: { data } }: { readonly refused: FoundRequ
             <td>
               <a href={hrefOf('accounts', account)}>{account}</a>
             </td>
-            <td class="wide">{model ?? '–'}</td>
           </tr>
         ))}
-        {data.length === 0 && <EmptyRow columns={4}>None in the log.</EmptyRow>}
+        {data.length === 0 && <EmptyRow columns={3}>None in the log.</EmptyRow>}
       </Table>
     </section>
   );

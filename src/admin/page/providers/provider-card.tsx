@@ -37,7 +37,7 @@ export function ProviderCard({ provider, at, change }: ProviderCardProps): JSX.E
       </div>
       {provider.ejection && <p class="notice">{ejectionText(provider.ejection)}</p>}
       <div class="with-trend">
-        <Facts facts={statsFacts(recent)} />
+        <Facts facts={statsFacts(name, recent)} />
         {history.length > 1 && (
           <p class="faint">
             <Trend values={history.map(({ requests }) => requests)} /> requests a minute, the last hour
@@ -74,10 +74,15 @@ function ejectionText({ by, reason, until }: NonNullable<ProviderStatus['ejectio
   return `Ejected${by === undefined ? '' : ` by ${by}`} ${end}${reason === undefined ? '.' : `: ${reason}`}`;
 }
 
-function statsFacts(stats: AttemptStats): readonly Fact[] {
+function statsFacts(provider: string, stats: AttemptStats): readonly Fact[] {
   const { requests, errors, first_byte_p50_ms: p50, first_byte_p95_ms: p95, tokens_per_second } = stats;
   return [
-    ['Requests in 5 minutes', grouped(requests)],
+    [
+      'Requests in 5 minutes',
+      <a key="requests" href={hrefOf('requests', undefined, { provider })}>
+        {grouped(requests)}
+      </a>,
+    ],
     ['Errors', percent(errors, requests)],
     ['First byte, p50', p50 === undefined ? '–' : duration(p50)],
     ['First byte, p95', p95 === undefined ? '–' : duration(p95)],

@@ -9,6 +9,7 @@ import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import type { ViewProps } from '../view-props.ts';
+import { RunningRequests } from './running-requests.tsx';
 import { RequestStory } from './request-story.tsx';
 import { chargeOf, StatusBadge } from '../../../page/requests/status.tsx';
 
@@ -41,10 +42,13 @@ function RequestList({ session, route: { query } }: ViewProps): JSX.Element {
   return (
     <Frame name="requests" title="Requests" session={session} notice={notice} controls={<FindRequest />}>
       {data && (
-        <section class="card" aria-label="Requests">
-          <Filters key={query.toString()} filters={filters} />
-          <RequestTable found={data} filters={filters} />
-        </section>
+        <div id="report">
+          <section class="card" aria-label="Requests">
+            <Filters key={query.toString()} filters={filters} />
+            <RequestTable found={data} filters={filters} />
+          </section>
+          <RunningRequests session={session} filters={filters} />
+        </div>
       )}
     </Frame>
   );

@@ -14,16 +14,19 @@ import {
 import { Trend } from './trend.tsx';
 
 const FIRST_SHOWN = 25;
+const NONE: readonly AccountLine[] = [];
 /** Columns whose first click sorts in descending order. */
 const FALLING: readonly AccountColumn[] = ['charged', 'requests', 'held'];
 
 export interface AccountsProps {
-  readonly lines: readonly AccountLine[];
+  /** Undefined until loaded. */
+  readonly lines: readonly AccountLine[] | undefined;
   readonly choose: (account: string) => void;
 }
 
 /** The accounts table, sortable and searchable. */
-export function Accounts({ lines, choose }: AccountsProps): JSX.Element {
+export function Accounts({ lines: loaded, choose }: AccountsProps): JSX.Element {
+  const lines = loaded ?? NONE;
   const [filter, setFilter] = useState<AccountFilter>({
     sort: 'charged',
     descending: true,
@@ -55,9 +58,11 @@ export function Accounts({ lines, choose }: AccountsProps): JSX.Element {
         ))}
         {found.length === 0 && (
           <EmptyRow columns={7}>
-            {lines.length === 0
-              ? 'There are no accounts yet: the first grant creates one.'
-              : 'No account found.'}
+            {!loaded
+              ? 'Loading …'
+              : lines.length === 0
+                ? 'There are no accounts yet: the first grant creates one.'
+                : 'No account found.'}
           </EmptyRow>
         )}
       </Table>

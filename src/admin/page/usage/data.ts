@@ -2,6 +2,7 @@ import type { Api } from '../../../page/api.ts';
 import type { RangeUsage, UsageRow } from '../../../page/usage/range-usage.ts';
 import type { AccountRow, LiveRow, TargetRow } from '../api-rows.ts';
 import { lastDays, nanos } from '../../../page/format.ts';
+import { allAccounts } from '../accounts/all-accounts.ts';
 import { keysPath } from '../keys/key-address.ts';
 import { sum } from '../../../page/usage/sums.ts';
 
@@ -16,18 +17,12 @@ export interface AccountUsage {
   readonly lasts: number | undefined;
 }
 
-export interface RangeData {
-  readonly usage: RangeUsage;
-  readonly accounts: readonly AccountUsage[];
-}
-
 /** Current status of the process that answered. */
 export interface LiveData {
   readonly requests: readonly LiveRow[];
   readonly targets: readonly TargetRow[];
 }
 
-const MAX_ACCOUNTS = 10_000;
 /** With more accounts than this, usage by day is not queried. */
 const MAX_TRENDS = 100;
 /** Names are queried for the keys of this many rows. */
@@ -43,36 +38,39 @@ export class UsageData {
     this.#api = api;
   }
 
-  /** Of one account, or of all (`''`); accounts are always all. */
-  async range(length: number, account: string): Promise<RangeData> {
+  /** The usage of one account, or of all (`''`). */
+  async range(length: number, account: string): Promise<RangeUsage> {
     const now = Date.now();
     const days = lastDays(length, now);
     const [before = ''] = lastDays(length * 2, now);
     const [from = '', to = ''] = [days[0], days.at(-1)];
     const filter = account && { account };
-    const allAccounts = this.#allAccounts();
-    const [models, keys, accounts, byAccount] = await Promise.all([
+    const [models, keys] = await Promise.all([
       this.#api.list<UsageRow>('usage', { from: before, to, group_by: 'day,model', ...filter }),
       this.#api.list<UsageRow>('usage', { from, to, group_by: 'account,key', ...filter }),
-      allAccounts,
-      allAccounts.then(({ length }) => {
-        const group_by = length > MAX_TRENDS ? 'account' : 'day,account';
-        return this.#api.list<UsageRow>('usage', { from, to, group_by });
-      }),
     ]);
     await this.#nameKeys(keys.data);
     // The model is missing for requests that an earlier release admitted and never settled.
     const byModel = models.data.map((row) => ({ ...row, model: row.model || 'unknown' }));
     return {
-      usage: {
-        days,
-        models: byModel.filter(({ day = '' }) => day >= from),
-        keys: keys.data,
-        chargedBefore: sum(byModel.filter(({ day = '' }) => day < from)).charged,
-        keyNames: this.#keyNames,
-      },
-      accounts: accountUsages(accounts, byAccount.data, days),
+      days,
+      models: byModel.filter(({ day = '' }) => day >= from),
+      keys: keys.data,
+      chargedBefore: sum(byModel.filter(({ day = '' }) => day < from)).charged,
+      keyNames: this.#keyNames,
     };
+  }
+
+  /** All accounts, with what they used. */
+  async accounts(length: number): Promise<readonly AccountUsage[]> {
+    const days = lastDays(length, Date.now());
+    const accounts = await allAccounts(this.#api);
+    const rows = await this.#api.list<UsageRow>('usage', {
+      from: days[0] ?? '',
+      to: days.at(-1) ?? '',
+      group_by: accounts.length > MAX_TRENDS ? 'account' : 'day,account',
+    });
+    return accountUsages(accounts, rows.data, days);
   }
 
   /** The requests of one account, or of all (`''`); providers are always all. */
@@ -85,17 +83,6 @@ export class UsageData {
       requests: requests.data.filter((row) => account === '' || row.account === account),
       targets: targets.data,
     };
-  }
-
-  async #allAccounts(): Promise<readonly AccountRow[]> {
-    const rows: AccountRow[] = [];
-    let cursor: string | null | undefined;
-    do {
-      const page = await this.#api.list<AccountRow>('accounts', { limit: '1000', ...(cursor && { cursor }) });
-      rows.push(...page.data);
-      cursor = page.next_cursor;
-    } while (cursor && rows.length < MAX_ACCOUNTS);
-    return rows;
   }
 
   /** Loads the names of the shown keys, once for each account; a key without a name is shown by its id. */

@@ -1,6 +1,7 @@
 import type { JSX } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 
+import type { AccountLine } from './account-lines.ts';
 import { Accounts } from './accounts.tsx';
 import { DailyCard } from '../../../page/usage/daily-card.tsx';
 import { LiveRequests } from './live-requests.tsx';
@@ -14,6 +15,8 @@ import type { Unit } from '../../../page/usage/units.ts';
 
 export interface ReportProps {
   readonly range: LoadedRange;
+  /** Of all accounts; undefined until loaded. */
+  readonly lines: readonly AccountLine[] | undefined;
   readonly live: LoadedLive | undefined;
   /** The shown data may be outdated. */
   readonly isStale: boolean;
@@ -21,14 +24,14 @@ export interface ReportProps {
 }
 
 /** Usage of a range of days, and the current status. */
-export function Report({ range, live, isStale, chooseAccount }: ReportProps): JSX.Element {
-  const { usage, lines, account } = range;
+export function Report({ range, lines, live, isStale, chooseAccount }: ReportProps): JSX.Element {
+  const { usage, account } = range;
   const [unit, setUnit] = useState<Unit>('charged');
   const [modelTones] = useState(() => new ModelTones());
   const tones = useMemo(() => modelTones.of(usage.models), [modelTones, usage]);
   const models = useMemo(() => modelCandidates(usage, tones), [usage, tones]);
   const keys = useMemo(() => keyCandidates(usage), [usage]);
-  const chosen = account === '' ? lines : lines.filter((line) => line.account === account);
+  const chosen = account === '' ? lines : lines?.filter((line) => line.account === account);
   const at = live?.at ?? 0;
   return (
     <div id="report" data-stale={isStale ? '' : undefined}>

@@ -8,8 +8,8 @@ import { type Sums, sum } from '../../../page/usage/sums.ts';
 
 export interface TilesProps {
   readonly usage: RangeUsage;
-  /** Of the shown account, or of all. */
-  readonly lines: readonly AccountLine[];
+  /** Of the shown account, or of all; undefined until loaded. */
+  readonly lines: readonly AccountLine[] | undefined;
   /** `''` for all. */
   readonly account: string;
 }
@@ -36,6 +36,7 @@ function MarginTile({ sums: { charged, cost, costed } }: { readonly sums: Sums }
 }
 
 function BalanceTile({ lines, account }: Omit<TilesProps, 'usage'>): JSX.Element {
+  if (!lines) return <Tile id="balance" title="Balance" figure="…" notes={[]} />;
   const low = lines.filter(isLow).length;
   const total = (of: 'balance' | 'held'): string => money(lines.reduce((sum, line) => sum + line[of], 0n));
   const accounts = account === '' ? `${plural(lines.length, 'account')} · ` : '';

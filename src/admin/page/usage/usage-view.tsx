@@ -5,6 +5,7 @@ import { clock } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
 import { type Segment, Segments } from '../../../page/segments.tsx';
 import type { Session } from '../session.ts';
+import type { AccountLine } from './account-lines.ts';
 import { Report } from './report.tsx';
 import { type LoadedRange, type UsageQuery, useUsage } from './use-usage.ts';
 
@@ -22,7 +23,7 @@ const RANGES: readonly Segment<number>[] = [7, 30, 90].map((days) => ({
 /** Usage by day, model, key and account; running requests, and provider health. */
 export function UsageView({ session }: { readonly session: Session }): JSX.Element {
   const [query, setQuery] = useState(() => queryIn(location.hash));
-  const { range, live, failure } = useUsage(session, query);
+  const { range, lines, live, failure } = useUsage(session, query);
   const chooseAccount = (account: string): void => setQuery({ ...query, account });
   useEffect(() => history.replaceState(null, '', hashOf(query)), [query]);
   return (
@@ -34,7 +35,7 @@ export function UsageView({ session }: { readonly session: Session }): JSX.Eleme
       status={range && `as of ${clock(range.at)}, days in UTC`}
       controls={
         <>
-          <AccountSelect range={range} account={query.account} choose={chooseAccount} />
+          <AccountSelect lines={lines} account={query.account} choose={chooseAccount} />
           <Segments
             id="days"
             label="Range"
@@ -46,7 +47,13 @@ export function UsageView({ session }: { readonly session: Session }): JSX.Eleme
       }
     >
       {range && (
-        <Report range={range} live={live} isStale={failure !== undefined} chooseAccount={chooseAccount} />
+        <Report
+          range={range}
+          lines={lines}
+          live={live}
+          isStale={failure !== undefined}
+          chooseAccount={chooseAccount}
+        />
       )}
     </Frame>
   );
@@ -68,13 +75,14 @@ function noticeOf(failure: string, range: LoadedRange | undefined): string {
 }
 
 interface AccountSelectProps {
-  readonly range: LoadedRange | undefined;
+  /** Undefined until loaded. */
+  readonly lines: readonly AccountLine[] | undefined;
   readonly account: string;
   readonly choose: (account: string) => void;
 }
 
-function AccountSelect({ range, account, choose }: AccountSelectProps): JSX.Element {
-  const known = new Set([...(range?.lines.map((line) => line.account) ?? []), account]);
+function AccountSelect({ lines, account, choose }: AccountSelectProps): JSX.Element {
+  const known = new Set([...(lines?.map((line) => line.account) ?? []), account]);
   known.delete('');
   return (
     <div class="field">

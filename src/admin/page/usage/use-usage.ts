@@ -19,8 +19,6 @@ export interface UsageQuery {
 
 export interface LoadedRange {
   readonly usage: RangeUsage;
-  /** Of all accounts. */
-  readonly lines: readonly AccountLine[];
   /** Account that the usage is filtered by; `''` for all. */
   readonly account: string;
   readonly at: number;
@@ -33,6 +31,8 @@ export interface LoadedLive extends LiveData {
 export interface UsageState {
   /** The data that was loaded last, possibly for earlier filters. */
   readonly range: LoadedRange | undefined;
+  /** All accounts; there may be thousands, so they come after the usage. */
+  readonly lines: readonly AccountLine[] | undefined;
   readonly live: LoadedLive | undefined;
   /** Error of the last request; undefined once the range was loaded again. */
   readonly failure: string | undefined;
@@ -42,6 +42,7 @@ export interface UsageState {
 export function useUsage(session: Session, { days, account }: UsageQuery): UsageState {
   const [data] = useState(() => new UsageData(session.api));
   const [range, setRange] = useState<LoadedRange>();
+  const [lines, setLines] = useState<readonly AccountLine[]>();
   const [live, setLive] = useState<LoadedLive>();
   const [failure, setFailure] = useState<string>();
   const isPaused = !session.canAsk;
@@ -54,6 +55,7 @@ export function useUsage(session: Session, { days, account }: UsageQuery): Usage
     }
     setFailure(undefined);
     setRange(undefined);
+    setLines(undefined);
     setLive(undefined);
   }
 
@@ -62,10 +64,19 @@ export function useUsage(session: Session, { days, account }: UsageQuery): Usage
     isPaused,
     subject: JSON.stringify([days, account]),
     ask: () => data.range(days, account),
-    onAnswer({ usage, accounts }) {
+    onAnswer(usage) {
       setFailure(undefined);
-      setRange({ usage, lines: accounts.map(accountLine), account, at: Date.now() });
+      setRange({ usage, account, at: Date.now() });
     },
+    onError,
+  });
+
+  const readLines = usePolling({
+    everyMs: RANGE_MS,
+    isPaused: isPaused || range === undefined,
+    subject: String(days),
+    ask: () => data.accounts(days),
+    onAnswer: (accounts) => setLines(accounts.map(accountLine)),
     onError,
   });
 
@@ -76,10 +87,10 @@ export function useUsage(session: Session, { days, account }: UsageQuery): Usage
     ask: () => data.live(account),
     async onAnswer(answer) {
       setLive({ ...answer, at: Date.now() });
-      if (failure !== undefined) await readRange();
+      if (failure !== undefined) await Promise.all([readRange(), readLines()]);
     },
     onError,
   });
 
-  return { range, live, failure };
+  return { range, lines, live, failure };
 }

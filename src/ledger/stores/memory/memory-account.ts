@@ -206,11 +206,10 @@ export class MemoryAccount implements AccountRows {
   }
 
   state(account: string): AccountState {
-    const { lowestFloor, seq, lowWater, freeLowWater } = this.totals;
+    const { lowestFloor, lowWater, freeLowWater } = this.totals;
     return {
       ...balanceOf(this),
       lowestFloor,
-      seq,
       lowWater,
       freeLowWater,
       requests: Array.from(this.#requests.values(), ({ row }) => requestRecord(row)),

@@ -409,7 +409,8 @@ export class RedisStore implements LedgerStore {
       const seen = new Set<string>();
       let cursor = '0';
       do {
-        const [next, members] = scanned(await this.#runner.send('sscan', this.#keys.accounts(shard), cursor));
+        const key = this.#keys.accounts(shard);
+        const [next, members] = scanned(await this.#runner.send('sscan', key, cursor, 'COUNT', '200'));
         cursor = next;
         for (const account of members) {
           if (!seen.has(account)) yield account;

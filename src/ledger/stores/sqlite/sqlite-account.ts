@@ -312,12 +312,11 @@ export class SqliteAccount implements AccountRows {
 
   /** The whole account, as saved. */
   state(account: string): AccountState {
-    const { lowestFloor, seq, lowWater, freeLowWater } = this.totals;
+    const { lowestFloor, lowWater, freeLowWater } = this.totals;
     const compacted = this.#compacted();
     return {
       ...balanceOf(this),
       lowestFloor,
-      seq,
       lowWater,
       freeLowWater,
       requests: this.#sql(REQUESTS)

@@ -23,8 +23,9 @@ return result
 `,
   (reply) => {
     if (reply.text() !== 'ok') return undefined;
-    reply.meta();
+    const { seq } = reply.meta();
     return {
+      seq,
       available: reply.amount(),
       held: reply.amount(),
       spent: reply.amount(),

@@ -1,19 +1,21 @@
 import type { JSX } from 'preact';
 
-import { asApiError } from '../../page/api.ts';
-import { downloadCsv } from '../../page/download.ts';
+import { asApiError } from './api.ts';
+import { downloadCsv } from './download.ts';
 
 export interface CsvButtonProps {
   readonly id: string;
   /** Of the file. */
   readonly name: string;
+  readonly class: 'outline' | 'plain';
   readonly isDisabled: boolean;
   readonly read: () => Promise<string>;
   /** Gets the error's message, or undefined once it went well. */
   readonly setFailure: (message: string | undefined) => void;
 }
 
-export function CsvButton({ id, name, isDisabled, read, setFailure }: CsvButtonProps): JSX.Element {
+export function CsvButton(props: CsvButtonProps): JSX.Element {
+  const { id, name, class: look, isDisabled, read, setFailure } = props;
   async function download(): Promise<void> {
     try {
       downloadCsv(await read(), name);
@@ -23,7 +25,7 @@ export function CsvButton({ id, name, isDisabled, read, setFailure }: CsvButtonP
     }
   }
   return (
-    <button type="button" id={id} class="outline" disabled={isDisabled} onClick={() => void download()}>
+    <button type="button" id={id} class={look} disabled={isDisabled} onClick={() => void download()}>
       Download CSV
     </button>
   );

@@ -1,0 +1,290 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+
+import { type AccountState, MemoryStore, StoreUnavailableError } from '../../../src/index.ts';
+import { QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { answerJson } from '../../helpers/provider.ts';
+import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
+import { type Console, startConsole } from '../helpers/console.ts';
+
+if (!CHROMIUM) console.log('Skipped for want of a Chromium in /usr/bin: views of the console.');
+
+const HOSTILE = '<img src=x onerror="document.title=1">';
+
+/** A store that can be away, and whose totals can be wrong. */
+class Store extends MemoryStore {
+  away = false;
+  readonly wrong = new Set<string>();
+
+  override extend(...command: Parameters<MemoryStore['extend']>): ReturnType<MemoryStore['extend']> {
+    if (this.away) throw new StoreUnavailableError('no', { cause: new Error('connect ECONNREFUSED') });
+    return super.extend(...command);
+  }
+
+  override async snapshot(account: string): Promise<AccountState | undefined> {
+    const state = await super.snapshot(account);
+    return state && this.wrong.has(account) ? { ...state, spent: state.spent + 1n } : state;
+  }
+}
+
+describe.skipIf(!CHROMIUM)('a view of the console', () => {
+  let browser: Browser;
+  let shown: Console;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+  });
+
+  afterAll(() => browser.close());
+
+  afterEach(async () => {
+    await shown.close();
+    expect(shown.problems).toEqual([]);
+  });
+
+  it('finds a key by its secret, which no address has, with a keyboard alone', async () => {
+    shown = await startConsole(browser);
+    const { page, gateway, context } = shown;
+    const created = await gateway.router.keys.create({ account: 'acct', name: 'leaked' });
+    const asked: string[] = [];
+    context.on('request', (request) => asked.push(request.url()));
+    await shown.open('#/keys');
+    await page.getByLabel('Secret or ID').focus();
+    await page.keyboard.type(created.key);
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'leaked' }).waitFor();
+    expect(await page.getByLabel('Secret or ID').inputValue()).toBe('');
+    const kept = await page.evaluate<string>(
+      'JSON.stringify([location.href, localStorage, sessionStorage, document.documentElement.outerHTML])',
+    );
+    expect([...asked, kept].filter((text) => text.includes(created.key))).toEqual([]);
+    expect(shown.door.audits.at(-1)).toMatchObject({ action: 'keys.find', outcome: 'done' });
+    expect(JSON.stringify(shown.door.audits)).not.toContain(created.key);
+
+    await page.getByRole('button', { name: 'Revoke leaked' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByText('revoked', { exact: true }).waitFor();
+    await page.getByLabel('Secret or ID').fill('sk-ccr-unknown');
+    await page.keyboard.press('Enter');
+    await page.getByText('No key has this secret or ID').waitFor();
+  });
+
+  it('rotates a key, whose old secret works beside the new one for as long as it says', async () => {
+    shown = await startConsole(browser);
+    const { page, gateway } = shown;
+    const { id, key: old } = await gateway.router.keys.create({ account: 'acct', name: 'prod' });
+    await shown.open(`#/keys/${id}?account=acct`);
+    await page.getByRole('button', { name: 'Rotate prod' }).click();
+    await page.getByLabel('Days').fill('two');
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+    await page.getByRole('alert').getByText('Days must be a number, got "two".').waitFor();
+    await page.getByLabel('Days').fill('2');
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+    const secret = await page.locator('#secret').innerText();
+    await page.getByRole('button', { name: 'Done' }).click();
+    await page.getByText('old secret: until').waitFor();
+    const [both, other] = [await gateway.router.keys.find(secret), await gateway.router.keys.find(old)];
+    expect([both[0]?.id, other[0]?.id]).toEqual([id, id]);
+    const left = Number(both[0]?.overlapUntil) - Date.now();
+    expect(Math.round(left / 86_400_000)).toBe(2);
+  });
+
+  it('changes the limits of a key, and keeps several budgets', async () => {
+    shown = await startConsole(browser);
+    const { page, gateway } = shown;
+    const { id } = await gateway.router.keys.create({
+      account: 'acct',
+      budget: [
+        { amount: '1.00', per: 'hour' },
+        { amount: '20.00', per: 'month' },
+      ],
+      models: ['acme/*'],
+      metadata: { team: 'a' },
+    });
+    await shown.open(`#/keys/${id}?account=acct`);
+    await page.getByText('$1.00 left of $1.00').waitFor();
+    await page.getByRole('button', { name: `Limits ${id}` }).click();
+    expect(await page.getByLabel('Budget in USD').inputValue()).toBe('1.00/hour, 20.00/month');
+    await page.getByLabel('Requests a minute').fill('7');
+    await page.getByLabel('Models').fill('');
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByText('7 left of 7').waitFor();
+    const changed = await gateway.router.keys.get('acct', id);
+    expect(changed).toMatchObject({
+      requestsPerMinute: 7,
+      budget: [
+        { amount: '1.00', per: 'hour' },
+        { amount: '20.00', per: 'month' },
+      ],
+      metadata: { team: 'a' },
+    });
+    expect(changed?.models).toBeUndefined();
+    await page.getByRole('button', { name: `Limits ${id}` }).click();
+    await page.getByLabel('Budget in USD').fill('3.00/fortnight');
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('alert').getByText('The period of a budget must be one of').waitFor();
+  });
+
+  it('has models with their prices, and the requests that had none', async () => {
+    shown = await startConsole(browser);
+    const { page, gateway } = shown;
+    const response = await gateway.post({ ...QUESTION, web_search_options: {} });
+    expect(response.status).toBe(400);
+    await response.text();
+    await shown.open('#/models');
+    await page.getByRole('rowheader', { name: 'acme/fast' }).first().waitFor();
+    await page.locator('#refused-rows').getByRole('link', { name: 'acct' }).waitFor();
+    await page.getByLabel('Search models').fill('nothing like it');
+    await page.getByText('No model found.').waitFor();
+    await page.locator('#refused-rows a').first().click();
+    await page.waitForURL(/#\/requests\//);
+    await page.getByText('400 unpriced_feature').waitFor();
+  });
+
+  it('says why the store is unavailable, and verifies all accounts when asked', async () => {
+    const store = new Store();
+    shown = await startConsole(browser, { gateway: await startGateway({ store, retries: false }) });
+    const { page, gateway } = shown;
+    for (let n = 0; n < 150; n++) await gateway.router.credits.grant(`many-${n}`, '1.00', { id: 'g' });
+    await shown.open('#/health');
+    await page.getByText('available', { exact: true }).waitFor();
+    store.away = true;
+    await page.getByText("can't be used: connect ECONNREFUSED").waitFor();
+    store.away = false;
+    await page.getByText('available', { exact: true }).waitFor();
+    await page.locator('#audit').focus();
+    await page.keyboard.press('Enter');
+    await page.getByText('Verified: 151 accounts, 151 journal entries, no problems found.').waitFor();
+    store.wrong.add('many-7');
+    await page.locator('#audit').click();
+    await page.locator('#finding-rows').getByRole('link', { name: 'many-7' }).first().click();
+    await page.waitForURL(/#\/accounts\/many-7/);
+  });
+
+  it('shows requests while they run, with the filters of the log', async () => {
+    shown = await startConsole(browser);
+    const { page, gateway } = shown;
+    const asked = Promise.withResolvers<void>();
+    const go = Promise.withResolvers<void>();
+    const { script } = gateway.provider;
+    gateway.provider.script = async (response, request) => {
+      asked.resolve();
+      await go.promise;
+      return script(response, request);
+    };
+    const answer = gateway.post(QUESTION);
+    await asked.promise;
+    await shown.open('#/requests');
+    await page.locator('#live-rows').getByText('by loopback').waitFor();
+    await shown.open('#/requests?account=other');
+    await page.locator('#live-rows').getByText('No running requests.').waitFor();
+    go.resolve();
+    await (await answer).text();
+  });
+
+  it('shows hostile names as they are', async () => {
+    shown = await startConsole(browser, {
+      gateway: await startGateway({ retries: false, dimensions: { user: true } }),
+    });
+    const { page, gateway, door } = shown;
+    await gateway.router.accounts.update('acct', { name: HOSTILE, metadata: { [HOSTILE]: HOSTILE } });
+    const { id: key } = await gateway.router.keys.create({
+      account: 'acct',
+      name: HOSTILE,
+      metadata: { note: HOSTILE },
+    });
+    const error = { message: HOSTILE, code: HOSTILE };
+    gateway.provider.script = answerJson(JSON.stringify({ error }), 503);
+    const response = await gateway.post({ ...QUESTION, user: HOSTILE });
+    await response.text();
+    const id = response.headers.get('x-request-id') ?? '';
+    gateway.router.providers.eject('loopback', { reason: HOSTILE, by: HOSTILE });
+    for (const view of [
+      '#days=7',
+      '#/accounts',
+      '#/accounts/acct',
+      `#/keys/${key}?account=acct`,
+      '#/requests',
+      `#/requests/${id}`,
+      '#/providers',
+      '#/models',
+      '#/health',
+      `#/requests?account=${encodeURIComponent(HOSTILE)}&status=${encodeURIComponent(HOSTILE)}`,
+      `#/accounts/${encodeURIComponent(HOSTILE)}`,
+      `#/requests/${encodeURIComponent(HOSTILE)}`,
+      `#/keys/${encodeURIComponent(HOSTILE)}?account=${encodeURIComponent(HOSTILE)}`,
+      `#/${encodeURIComponent(HOSTILE)}`,
+    ]) {
+      await shown.open(view);
+      await page.locator('.card, #notice:not([hidden])').first().waitFor();
+      expect([view, await page.title(), await page.locator('main img').count()]).toEqual([
+        view,
+        'Console',
+        0,
+      ]);
+    }
+    await shown.open('#/providers');
+    await page.getByText(HOSTILE).first().waitFor();
+    expect(door.errors).toEqual([]);
+    // A 400 and 404s, which are asked for here, are errors in the browser's log.
+    shown.problems.splice(0, Infinity, ...shown.problems.filter((text) => !text.includes('status of 40')));
+  });
+
+  it('has the journal of an account, newest first, with links to requests', async () => {
+    shown = await startConsole(browser);
+    const { page, gateway } = shown;
+    const ids: string[] = [];
+    for (let n = 0; n < 26; n++) {
+      const settled = gateway.nextSettled();
+      await (await gateway.post(QUESTION)).text();
+      ids.push((await settled).requestId);
+    }
+    await shown.open('#/accounts/acct');
+    await page.locator('#journal-rows').waitFor();
+    const entries = (): Promise<string[]> => page.locator('#journal-rows small').allInnerTexts();
+    expect(await entries()).toEqual(ids.slice(1).toReversed());
+    await page.getByRole('button', { name: 'Older' }).click();
+    await expect.poll(async () => (await entries())[0]).toBe(ids[0]);
+    await page.locator('#journal-rows').getByText('+$5.00').waitFor();
+    expect(await page.getByRole('button', { name: 'Older' }).count()).toBe(0);
+    await page.locator('#journal-rows').getByText(ids[0]!).click();
+    await page.waitForURL((url) => url.hash === `#/requests/${ids[0]}`);
+    await page.getByText('acme/fast').first().waitFor();
+  });
+
+  it('has the statement of a month, whose numbers link to their requests', async () => {
+    shown = await startConsole(browser);
+    const { page, gateway } = shown;
+    const settled = gateway.nextSettled();
+    await (await gateway.post(QUESTION)).text();
+    const { charged } = await settled;
+    await shown.open('#/accounts/acct');
+    const card = page.getByRole('region', { name: 'Statement' });
+    await card.locator('#statement-rows').waitFor();
+    const statement = await gateway.router.credits.statement('acct', new Date().toISOString().slice(0, 7));
+    expect(statement).toMatchObject({ charged, granted: '5.00' });
+    expect(await card.locator('dd').allInnerTexts()).toEqual(['$0.00', '$5.00', `$${charged}`, '$5.00']);
+    const months = card.getByLabel('Month of the statement');
+    await months.selectOption({ index: 1 });
+    await expect.poll(() => card.locator('dd').allInnerTexts()).toEqual(['$0.00', '$0.00', '$0.00']);
+    await months.selectOption({ index: 0 });
+    await card.locator('#statement-rows').getByRole('link', { name: '1', exact: true }).click();
+    await page.waitForURL(/#\/requests\?account=acct&key=/);
+    await expect.poll(() => shown.rows('request-rows').count()).toBe(1);
+  });
+
+  it('searches 10,000 accounts', async () => {
+    shown = await startConsole(browser);
+    const { page, gateway } = shown;
+    for (let n = 0; n < 9_999; n++) await gateway.router.credits.grant(`customer-${n}`, '1.00', { id: 'g' });
+    await shown.open('#/accounts');
+    await page.getByText('10,000 accounts').waitFor();
+    expect(await shown.rows('account-rows').count()).toBe(50);
+    await page.getByLabel('Search accounts').fill('mer-9998');
+    await expect.poll(() => shown.rows('account-rows').count()).toBe(1);
+    await page.getByRole('link', { name: 'customer-9998' }).click();
+    await page.getByRole('heading', { name: '$1.00' }).waitFor();
+  });
+});
