@@ -2,6 +2,7 @@ import { answerOfHook } from '../json-api/api.ts';
 import { NotPermittedError, UnauthorizedError } from '../json-api/errors.ts';
 import type { ApiRequest } from '../json-api/host-view.ts';
 import { hasLimits } from '../keys/key-policy.ts';
+import { bearerKey } from '../keys/key-secret.ts';
 import { checkAccount } from '../ledger/engine/validate-commands.ts';
 import { type Holder, HOLDER_PERMISSIONS } from './holder.ts';
 import type { AccountRouterOptions, HeldRouter } from './options.ts';
@@ -56,13 +57,17 @@ async function keyHolder(
   router: HeldRouter,
   keyHolders: 'read' | 'manage',
 ): Promise<Holder> {
-  const { account, key, from } = await router.authenticate(headers);
+  const { key, from } = await router.authenticate(headers);
   const name = `key ${key}`;
-  if (from !== 'ledger') {
-    throw new NotPermittedError(name, 'read', []);
+  if (from !== 'ledger') throw new NotPermittedError(name, 'read', []);
+  // `authenticate` may remember it for `keyCacheMs`: one that was revoked elsewhere must not make others meanwhile.
+  const [info] = await router.keys.find(bearerKey(headers.authorization));
+  if (info?.state !== 'active') {
+    throw new UnauthorizedError(
+      'Unauthorized: this API key was revoked, paused or replaced, or has expired.',
+    );
   }
-  const info = await router.keys.get(account, key);
-  if (!info) throw new UnauthorizedError('Unauthorized: this API key was deleted.');
+  const { account } = info;
   if (hasLimits(info)) return { account, name, key, onlyKey: key, may: ['read', 'playground'] };
   const may = HOLDER_PERMISSIONS.filter((each) => each !== 'keys' || keyHolders === 'manage');
   return { account, name, key, may };

@@ -1,7 +1,10 @@
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { sendJson } from '../http/respond.ts';
-import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
+import type { Caller } from '../keys/caller.ts';
+import { hasLimits } from '../keys/key-policy.ts';
+import { policyOfTerms } from '../keys/key-terms.ts';
+import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 
 /** Sends a record of the caller's own account, which no cache may store. */
 export function sendRecord(exchange: Exchange, body: object): void {
@@ -15,4 +18,17 @@ export async function fromStore<T>(query: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
   }
+}
+
+/**
+ * The key whose usage and requests alone the caller sees: its own, if it has limits, is the host's or a session. Undefined for a
+ * key that speaks for its account.
+ */
+export async function onlyKeyOf(
+  { account, key, externalKey, session }: Caller,
+  store: LedgerStore,
+): Promise<string | undefined> {
+  if (externalKey || session) return key;
+  const status = await store.keyState(account, key);
+  return !status || hasLimits(policyOfTerms(status)) ? key : undefined;
 }

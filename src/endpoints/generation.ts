@@ -12,7 +12,7 @@ import type { RequestLogWriter } from '../request-log/request-log.ts';
 import { type LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { findGeneration, type Generation } from '../ledger/operations/generation.ts';
 import { isRequestId } from '../ledger/contract/request-ids.ts';
-import { fromStore, sendRecord } from './account-record.ts';
+import { fromStore, onlyKeyOf, sendRecord } from './account-record.ts';
 
 export interface GenerationServices {
   readonly store: LedgerStore;
@@ -24,12 +24,16 @@ export interface GenerationServices {
 /** How long a lookup waits for a charge that this process is posting. */
 const MAX_WAIT_MS = 1000;
 
-/** `GET /generation?id=`, compatible with OpenRouter and Vercel, for requests of the caller's own account. */
+/**
+ * `GET /generation?id=`, compatible with OpenRouter and Vercel, for requests of the caller's own account; for a key with limits,
+ * its own alone.
+ */
 export async function sendGeneration(
   exchange: Exchange,
-  { account, key, session }: Caller,
+  caller: Caller,
   { store, billing, requestLog }: GenerationServices,
 ): Promise<void> {
+  const { account, key } = caller;
   const id = queryOf(exchange.url).get('id');
   if (id === null || id === '') {
     throw new InvalidRequestError(
@@ -49,8 +53,11 @@ export async function sendGeneration(
     const logged = await fromStore(() => requestLog.findWritten(id));
     if (logged?.account === account) generation = loggedGeneration(logged);
   }
-  // A page learns nothing of what others of the account have asked.
-  if (!generation || (session && generation.key !== key)) throw new GenerationNotFoundError(id);
+  if (!generation) throw new GenerationNotFoundError(id);
+  // Ids are in a row: whoever has one can guess those of others of the account.
+  if (generation.key !== key && (await fromStore(() => onlyKeyOf(caller, store))) !== undefined) {
+    throw new GenerationNotFoundError(id);
+  }
   if (generation.state === 'running') throw new GenerationRunningError(id);
   sendRecord(exchange, { data: generationBody(generation) });
 }

@@ -1,13 +1,11 @@
 import type { Caller } from '../keys/caller.ts';
-import { hasLimits } from '../keys/key-policy.ts';
-import { policyOfTerms } from '../keys/key-terms.ts';
 import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { queryOf } from '../http/url.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { DAY_MS, dayOf, isDay } from '../ledger/contract/usage.ts';
 import type { UsageQueries, UsageSummary } from '../ledger/operations/usage-queries.ts';
-import { fromStore, sendRecord } from './account-record.ts';
+import { fromStore, onlyKeyOf, sendRecord } from './account-record.ts';
 
 export interface UsageServices {
   readonly store: LedgerStore;
@@ -44,16 +42,6 @@ export async function sendUsage(exchange: Exchange, caller: Caller, services: Us
     data: rows.map(usageBody),
     results: rows.map(reportBody),
   });
-}
-
-/** A key with limits is for a part of the account. */
-async function onlyKeyOf(
-  { account, key, externalKey, session }: Caller,
-  store: LedgerStore,
-): Promise<string | undefined> {
-  if (externalKey || session) return key;
-  const status = await store.keyState(account, key);
-  return !status || hasLimits(policyOfTerms(status)) ? key : undefined;
 }
 
 interface UsageRange {

@@ -212,7 +212,7 @@ export class IdempotencyKeyReusedError extends RouterError {
 }
 
 const ENDPOINTS =
-  'The endpoints are GET /models, GET /models/{id}, POST /chat/completions, GET /credits and GET /generation.';
+  'The endpoints are GET /models, GET /models/{id}, POST /chat/completions, GET /credits, GET /generation, GET /key and GET /usage.';
 
 function withOriginalRequestId({ error }: ErrorBody, original_request_id: string): ErrorBody {
   return { error: { ...error, original_request_id } };

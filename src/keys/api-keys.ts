@@ -3,7 +3,7 @@ import { ACCOUNT_WANTED, isAccount } from '../ledger/contract/account-ids.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import type { KeyPolicy, KeyPolicyChanges } from './key-policy.ts';
 import { type LimitCounters, limitCounters } from './limit-counters.ts';
-import { hashApiKey, newApiKey, newKeyId } from './key-secret.ts';
+import { hashApiKey, isApiKey, newApiKey, newKeyId } from './key-secret.ts';
 import { policyError, policyOfTerms, type Rotation, rotationOf, termsOf, withChanges } from './key-terms.ts';
 import { MAX_OVERLAP_MS } from '../ledger/engine/validate-commands.ts';
 import { optionsObject } from '../platform/options-object.ts';
@@ -275,7 +275,8 @@ async function findKeys(store: LedgerStore, secretOrId: string): Promise<readonl
   if (typeof secretOrId !== 'string') throw policyError('secretOrId', 'a string', typeof secretOrId);
   const found = await store.findKey(hashApiKey(secretOrId));
   if (found) return [found];
-  if (!isKeyId(secretOrId)) return [];
+  // A secret that no key has any more is no id.
+  if (!isKeyId(secretOrId) || isApiKey(secretOrId)) return [];
   const keys: KeyRecord[] = [];
   let accounts: string[] = [];
   const readSome = async (): Promise<void> => {

@@ -12,7 +12,7 @@ import type { Authenticate, AuthenticateRequest } from '../options/authenticate-
 import { bothPatterns, ModelPatterns } from '../options/model-patterns.ts';
 import { hostCaller, loggableFailure } from './host-caller.ts';
 import { keptPolicy } from './key-terms.ts';
-import { hashApiKey, isApiKey } from './key-secret.ts';
+import { bearerKey, hashApiKey, isApiKey } from './key-secret.ts';
 import { type AuthenticatedKey, authenticatedKey, type Caller } from './caller.ts';
 import type { SessionTokens } from './session-tokens.ts';
 import { callerOfSession, isSession } from './sessions.ts';
@@ -289,11 +289,4 @@ function trackHeaderAccess(lookup: KeyLookup): AuthenticateRequest {
       return lookup.headers;
     },
   };
-}
-
-/** @throws {AuthenticationError} if the header has no bearer key */
-function bearerKey(header: string | undefined): string {
-  const apiKey = header === undefined ? undefined : /^bearer +([\u0021-\u007e]+) *$/i.exec(header)?.[1];
-  if (apiKey === undefined) throw new AuthenticationError('missing_api_key');
-  return apiKey;
 }

@@ -1,6 +1,8 @@
 import * as crypto from 'node:crypto';
 import * as zlib from 'node:zlib';
 
+import { AuthenticationError } from '../errors/key-errors.ts';
+
 const PREFIX = 'sk-ccr-';
 const ID_LENGTH = 10;
 const SECRET_LENGTH = 32;
@@ -20,6 +22,13 @@ export function isApiKey(text: string): boolean {
     text.startsWith(PREFIX) &&
     checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)
   );
+}
+
+/** @throws {AuthenticationError} if the header has no bearer key */
+export function bearerKey(header: string | undefined): string {
+  const apiKey = header === undefined ? undefined : /^bearer +([\u0021-\u007e]+) *$/i.exec(header)?.[1];
+  if (apiKey === undefined) throw new AuthenticationError('missing_api_key');
+  return apiKey;
 }
 
 /** SHA-256 of a key, in hex: what caches and stores keep in place of the key. */

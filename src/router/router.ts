@@ -52,7 +52,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   /** API keys of your customers. */
   readonly keys: ApiKeys;
   /**
-   * Whose API key a request has, for routes of your own that cost nothing: as the router authenticates its requests.
+   * Whose API key a request has, for routes of your own that cost nothing: as the router authenticates its requests. A key that
+   * another process has changed is known as it was for up to `keyCacheMs`.
    *
    * @param headers - of the request, names in lower case; only `authorization` and `origin` are read, or what your `authenticate` reads
    * @throws {AuthenticationError} with a `status` of 401 and a `code`, if the key is missing, unknown, paused, revoked or expired

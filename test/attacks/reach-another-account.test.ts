@@ -1,6 +1,7 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import { endpoints } from '../../src/account/endpoints.ts';
+import { createChatCompletionsRouter } from '../../src/index.ts';
 import { type AccountDoor, bearer, BY_COOKIE, startAccount } from '../helpers/account.ts';
 import { clientsOf, QUESTION } from '../helpers/gateway.ts';
 
@@ -147,6 +148,27 @@ describe('a token of a page', () => {
       const { status } = await door.ask(method, path, change && {}, bearer(session));
       expect([403, 404]).toContain(status);
     }
+  });
+});
+
+describe('a leaked key that another process has taken back', () => {
+  it.each(['revoke', 'pause', 'rotate'] as const)('makes no key from then on: %s', async (method) => {
+    const { store } = door.gateway;
+    const elsewhere = createChatCompletionsRouter({ store, providers: {}, models: {} });
+    onTestFinished(() => elsewhere.close());
+    // From now on this process remembers the key.
+    expect((await door.ask('GET', '/me')).status).toBe(200);
+    await elsewhere.keys[method]('acct', victim.key);
+    const { accounts } = store;
+    Object.assign(store, {
+      accounts: () => {
+        throw new Error('reads all accounts');
+      },
+    });
+    const { status, body } = await door.ask('POST', '/keys', {});
+    Object.assign(store, { accounts });
+    expect([status, body.error.code]).toEqual([401, 'unauthorized']);
+    expect(await elsewhere.keys.list('acct')).toHaveLength(1);
   });
 });
 

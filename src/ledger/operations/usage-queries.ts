@@ -11,7 +11,7 @@ export interface UsageQueries {
   /**
    * Sums over a range of days, of one account or all.
    *
-   * Reads account by account, so its memory is bounded by the rows that it returns.
+   * Reads 50 accounts at a time, so its memory is bounded by their rows and those that it returns.
    *
    * @throws {TypeError} that names an invalid field
    */

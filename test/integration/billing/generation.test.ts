@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MemoryStore } from '../../../src/index.ts';
 import { createUsageQueries } from '../../../src/ledger/operations/usage-queries.ts';
 import { requestId } from '../../contracts/ledger-fixture.ts';
-import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { clientsOf, type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import {
   answerJson,
   answerStream,
@@ -262,6 +262,23 @@ describe('GET /generation', () => {
     const { key } = await gateway.router.keys.create({ account: 'acct', name: 'second' });
     const headers = { authorization: `Bearer ${key}` };
     expect((await fetch(`${gateway.baseURL}/generation?id=${id}`, { headers })).status).toBe(200);
+  });
+
+  it('shows a key with limits its own requests alone, as in usage', async () => {
+    const id = await ask(answerJson(completionBody()));
+    const { key } = await gateway.router.keys.create({ account: 'acct', requestsPerMinute: 60 });
+    const limited = clientsOf(gateway.baseURL, key);
+    const others = await limited.fetch(`/generation?id=${id}`);
+    expect([others.status, ((await others.json()) as Told).error.code]).toEqual([
+      404,
+      'generation_not_found',
+    ]);
+    const settled = gateway.nextSettled();
+    const answer = await limited.post(QUESTION);
+    await answer.text();
+    await settled;
+    const own = await limited.fetch(`/generation?id=${answer.headers.get('x-request-id')}`);
+    expect(own.status).toBe(200);
   });
 
   it.each(['chatcmpl-123', '0'.repeat(19), '%F0%9F%98%80', 'a'.repeat(2000)])(

@@ -144,20 +144,22 @@ describe('router.usage.query', () => {
     expect(rows.map(({ model }) => model)).toEqual(['answered']);
   });
 
-  it('reads one account after another, and none that is not asked for', async () => {
+  it('reads at most 50 accounts at once, and none that is not asked for', async () => {
+    for (let n = 0; n < 60; n++) await store.grant({ account: `more-${n}`, id: 'g', amount: 1n });
     const asked: string[] = [];
-    let open = 0;
+    let [open, most] = [0, 0];
     store.usage = async (account) => {
-      expect((open += 1)).toBe(1);
+      most = Math.max(most, (open += 1));
       await Promise.resolve();
       open -= 1;
       asked.push(account);
       return [];
     };
     await usage.query({ account: 'acme' });
-    expect(asked).toEqual(['acme']);
+    expect([asked, most]).toEqual([['acme'], 1]);
     await usage.query();
-    expect(asked.toSorted()).toEqual(['acme', 'acme', 'zeta']);
+    expect(most).toBe(50);
+    expect(asked).toHaveLength(1 + 2 + 60);
   });
 
   it('is of the router, and has what it served, finished, failed and left', async () => {
