@@ -145,7 +145,7 @@ export type CatalogOptions = Pick<ChatCompletionsRouterOptions, 'models' | 'prov
 /** The router's settings that apply to every catalog. */
 export type CatalogSettings = Pick<
   Settings,
-  'timeouts' | 'proxy' | 'markup' | 'prices' | 'modelInfo' | 'answer'
+  'timeouts' | 'proxy' | 'markup' | 'prices' | 'modelInfo' | 'answer' | 'sticky'
 >;
 
 /** Makes a catalog of the options.
@@ -155,7 +155,7 @@ export type CatalogSettings = Pick<
  */
 export function createCatalog(
   options: CatalogOptions,
-  { timeouts, proxy, markup, prices, modelInfo, answer }: CatalogSettings,
+  { timeouts, proxy, markup, prices, modelInfo, answer, sticky }: CatalogSettings,
   before?: Catalog,
 ): Catalog {
   assertObject(options.providers, 'providers');
@@ -167,7 +167,7 @@ export function createCatalog(
     const known = before?.providers.get(name);
     providers.set(name, known && isSameProvider(known, provider) ? known : provider);
   }
-  const context = { providers, markup, prices, modelInfo, answer };
+  const context = { providers, markup, prices, modelInfo, answer, sticky };
   const models: Model[] = [];
   const wildcards: Wildcard[] = [];
   for (const [id, given] of Object.entries(options.models)) {

@@ -4,6 +4,7 @@ import type { Price } from '../metering/price.ts';
 import type { ServerTools } from '../metering/server-tool-fees.ts';
 import type { ModelInfo } from '../options/model-info.ts';
 import type { RoutingStrategy } from '../options/model-options.ts';
+import type { StickySettings } from '../options/resolve-sticky.ts';
 import type { Provider } from './provider.ts';
 import type { TargetRules } from './resolve-body-rules.ts';
 
@@ -20,6 +21,8 @@ export interface Model {
   readonly targets: readonly [Target, ...Target[]];
   /** Routing strategy: the order of trying. */
   readonly strategy: RoutingStrategy;
+  /** How its conversations are kept at a target; undefined if they aren't. */
+  readonly sticky: StickySettings | undefined;
   /** The price in the model list; a target's own price may differ. */
   readonly price: Price;
   /** All distinct prices that may be charged: holds cover the highest. */

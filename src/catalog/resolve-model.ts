@@ -21,6 +21,7 @@ import {
   resolveAnswer,
   optionError,
 } from '../options/resolve-options.ts';
+import { resolveModelSticky, type StickySettings } from '../options/resolve-sticky.ts';
 import { suggestion } from '../platform/did-you-mean.ts';
 import { answerPlan } from './answer-plan.ts';
 import { resolveTargetRules } from './resolve-body-rules.ts';
@@ -37,6 +38,7 @@ const STRATEGIES: readonly RoutingStrategy[] = ['ordered', 'weighted', 'cheapest
 const MODEL_OPTIONS: Record<keyof ModelOptions, unknown> = {
   targets: true,
   strategy: true,
+  sticky: true,
   pricing: true,
   serviceTiers: true,
   markup: true,
@@ -81,6 +83,8 @@ export interface ResolveContext {
   readonly modelInfo: ModelCatalog | undefined;
   /** The router's edits of answers. */
   readonly answer: AnswerTerms;
+  /** The router's. */
+  readonly sticky: StickySettings | undefined;
 }
 
 /** A target's options, its provider, and the path of the option. */
@@ -156,6 +160,7 @@ export function resolveModel(id: string, given: ModelOptions, context: ResolveCo
     deprecation: resolveDeprecation(given, option),
     targets,
     strategy,
+    sticky: resolveModelSticky(given.sticky, context.sticky, `${option}.sticky`),
     price,
     prices: [...new Set(targets.map((target) => target.price))],
     contextWindow: output.contextWindow,

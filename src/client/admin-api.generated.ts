@@ -749,6 +749,10 @@ export interface AttemptStats {
   readonly first_byte_p95_ms?: number;
   /** of streams, from their first byte to their end */
   readonly tokens_per_second?: number;
+  /** as the provider counts them */
+  readonly prompt_tokens?: number;
+  /** of those, the ones that it read from its prompt cache */
+  readonly cached_tokens?: number;
 }
 
 /** A model of a provider. */
@@ -830,6 +834,10 @@ export interface ProviderStatus {
     readonly first_byte_p95_ms?: number;
     /** of streams, from their first byte to their end */
     readonly tokens_per_second?: number;
+    /** as the provider counts them */
+    readonly prompt_tokens?: number;
+    /** of those, the ones that it read from its prompt cache */
+    readonly cached_tokens?: number;
   })[];
   /** the last 20, newest first */
   readonly errors: readonly (ProviderFault)[];

@@ -88,7 +88,7 @@ export function admitRequest(
   if (changes === MAX_KEY_CHANGES) throw new CreditStoreUnavailableError();
   const { exchange, idempotencyKey, said, startedAt } = admission;
   const { read, modelRequest } = planned;
-  const { caller, model, quote, targets, byokKey } = planned.plan;
+  const { caller, model, quote, targets, byokKey, conversation } = planned.plan;
   const { stream } = read.request;
   return andThen(ruledMembers(read.body, targets), (members) => {
     const terms = {
@@ -103,7 +103,7 @@ export function admitRequest(
     };
     return andThen(services.billing.admit(terms), ({ rates, hold, refusal }) => {
       if (rates) exchange.rateLimitHeaders = rateLimitHeaders(rates);
-      if (hold) return { caller, model, quote, targets, byokKey, read, members, hold };
+      if (hold) return { caller, model, quote, targets, byokKey, conversation, read, members, hold };
       if (refusal) {
         // The key cache must not serve a key that the ledger rejected.
         if (refusal instanceof AuthenticationError) {

@@ -84,12 +84,13 @@ export async function chatCompletion(
   } finally {
     buffer.release();
   }
-  const { read, hold, targets, byokKey } = admitted;
+  const { read, hold, targets, byokKey, conversation } = admitted;
   trace?.admitted(read.body);
 
   const progress = new RequestProgress(
     {
       firstTarget: targets[0],
+      conversation,
       owner: `${account} ${key}`,
       requestId: exchange.id,
       startedAt,
@@ -112,6 +113,7 @@ export async function chatCompletion(
       lacksUsage: read.request.edits.includeUsage !== undefined,
       deniesUsage: read.request.includeUsage === false,
       byokKey,
+      conversation,
       startedAt,
       onError,
       trace,
@@ -155,8 +157,9 @@ async function admit(
   const fields = request.routingFields;
   const routing = fields.length > 0 ? readClientRouting(read.body, fields) : undefined;
   const catalog = catalogFor(id, services);
-  const modelRequest = { id, request, routing, catalog: isLater(catalog) ? await catalog : catalog };
-  const planning = planFor(caller, exchange.headers, modelRequest, services);
+  const { headers } = exchange;
+  const modelRequest = { id, request, headers, routing, catalog: isLater(catalog) ? await catalog : catalog };
+  const planning = planFor(caller, headers, modelRequest, services);
   const planned = { read, modelRequest, plan: isLater(planning) ? await planning : planning };
   active.trace?.modelResolved(planned.plan.model, request.stream);
   const idempotencyKey =

@@ -1,3 +1,5 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
 import { quoteRequest } from '../billing/admission.ts';
 import {
   type AccountMarkups,
@@ -16,13 +18,16 @@ import type { Caller } from '../keys/caller.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { CircuitBreakers } from '../upstream/circuit-breaker.ts';
+import type { Conversation, ConversationMemory } from '../upstream/conversations.ts';
 import { targetsInOrder } from '../upstream/load-balancing.ts';
+import { conversationOf } from './conversation-of.ts';
 
 /** Which models a request asks for. */
 export interface ModelRequest {
   /** The ID that the client asked for, or that the app's `route` named. */
   readonly id: string;
   readonly request: ChatRequest;
+  readonly headers: IncomingHttpHeaders;
   /** The client's choice of models and providers. */
   readonly routing: ClientRouting | undefined;
   /** The same for the whole request, even after a reload. */
@@ -32,6 +37,7 @@ export interface ModelRequest {
 export interface PlanServices {
   readonly markups: AccountMarkups;
   readonly breakers: CircuitBreakers;
+  readonly conversations: ConversationMemory;
 }
 
 /** The targets of a request in order, and what it may cost at its caller's prices. */
@@ -42,6 +48,8 @@ export interface RequestPlan {
   readonly targets: readonly [Target, ...Target[]];
   /** The client's own key for a provider; undefined where the operator's is used. */
   readonly byokKey: (provider: string) => string | undefined;
+  /** Undefined if the model isn't sticky, or the request says of no conversation that it belongs to it. */
+  readonly conversation: Conversation | undefined;
 }
 
 /** @throws {ModelNotAllowedError} before the model is looked up: a caller doesn't learn whether a forbidden model exists
@@ -49,8 +57,8 @@ export interface RequestPlan {
  */
 export function planRequest(
   caller: Caller,
-  { id, request, routing, catalog }: ModelRequest,
-  { markups, breakers }: PlanServices,
+  { id, request, headers, routing, catalog }: ModelRequest,
+  { markups, breakers, conversations }: PlanServices,
 ): RequestPlan {
   const { upstreamKeys } = caller;
   if (caller.models) assertAllowed(caller.models, [id, ...(routing?.models ?? [])], catalog);
@@ -66,7 +74,13 @@ export function planRequest(
   const model = mergeForQuote(models);
   assertPriced(request.features, model);
   const quote = quoteRequest(request, model);
-  return { caller, model, quote, targets: targetsInOrder(models, quote, breakers, caller.account), byokKey };
+  const conversation =
+    models[0].sticky &&
+    conversationOf(models, { caller, headers, fields: request.conversation }, conversations);
+  // A client that names the order means it.
+  const steering = routing?.order ? undefined : conversation;
+  const targets = targetsInOrder(models, quote, breakers, caller.account, steering);
+  return { caller, model, quote, targets, byokKey, conversation };
 }
 
 function assertAllowed(allowed: ModelPatterns, ids: readonly string[], catalog: Catalog): void {

@@ -16,6 +16,7 @@ import { asError } from '../platform/as-error.ts';
 import type { AttemptProgress, Abortable, RunningAttempts } from '../upstream/attempt.ts';
 import type { AttemptReport } from '../upstream/circuit-breaker.ts';
 import { errorInAnswer, isSilent } from '../upstream/provider-errors.ts';
+import type { Conversation } from '../upstream/conversations.ts';
 import type { RecentErrors } from '../upstream/recent-errors.ts';
 import type { FailoverResult } from '../upstream/failover.ts';
 
@@ -28,6 +29,7 @@ export interface ProgressServices {
 
 export interface ProgressTerms {
   readonly firstTarget: Target;
+  readonly conversation: Conversation | undefined;
   /** Account and key: detached reads are limited per key. */
   readonly owner: string;
   readonly requestId: string;
@@ -38,6 +40,10 @@ export interface ProgressTerms {
   /** Whether the app's guard has refused the request while it ran. */
   readonly isRefused: () => boolean;
 }
+
+type AnsweredAttempt = Pick<FailoverResult, 'report' | 'failure' | 'target' | 'key'> & {
+  readonly answer: Pick<FailoverResult['answer'], 'status'>;
+};
 
 /** The state of an admitted request, from its first attempt to its end: it makes the outcome that is charged.
  *
@@ -103,8 +109,10 @@ export class RequestProgress implements AttemptProgress {
   }
 
   /** This target's answer goes to the client. */
-  answered({ report, failure }: Pick<FailoverResult, 'report' | 'failure'>): void {
+  answered({ report, failure, target, key, answer: { status } }: AnsweredAttempt): void {
     this.#report = report;
+    const { conversation } = this.#terms;
+    if (conversation && status < 300) this.#active.trace?.continued(conversation.answered(target, key));
     this.#addOrigin(failure);
   }
 
@@ -119,7 +127,7 @@ export class RequestProgress implements AttemptProgress {
     const { meter, status, firstByteAt } = answer;
     if (firstByteAt !== undefined && status < 300) {
       const isStream = end.ending === 'finished' && meter.format === 'event-stream';
-      this.#report?.relayed(firstByteAt, isStream ? meter.reportedCompletionTokens : 0);
+      this.#report?.relayed(firstByteAt, isStream ? meter.reportedCompletionTokens : 0, meter.usage);
     }
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') this.#report?.broke(Date.now());
     if (failure?.cause instanceof ProviderError) this.#active.trace?.lastAttempt?.refused(failure.cause);

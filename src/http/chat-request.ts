@@ -1,6 +1,7 @@
 import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { DimensionSettings, TagSettings } from '../options/resolve-dimensions.ts';
 import type { ClientRoutingFields } from '../options/resolve-options.ts';
+import type { StickySettings } from '../options/resolve-sticky.ts';
 import type { PromptSize } from '../metering/estimate.ts';
 import { type JsonListener, JsonScanner } from '../json/scanner.ts';
 import { type JsonKind, type JsonToken, MAX_TEXT_LENGTH, tokenText } from '../json/token.ts';
@@ -8,6 +9,7 @@ import { KeyMatcher } from '../json/key-matcher.ts';
 import type { AskedFeature } from '../metering/server-tool-fees.ts';
 import { AskedFeatures, type ToolPosition } from './asked-features.ts';
 import { BILLED_FIELDS } from './billed-fields.ts';
+import { type ConversationFields, ConversationReader } from './conversation-reader.ts';
 import { type DimensionFields, dimensionFields } from './dimension-fields.ts';
 import { duplicateField, invalidType, unsupportedField } from './field-errors.ts';
 import { inTurns } from './body-chunks.ts';
@@ -42,6 +44,8 @@ export interface ChatRequest extends DimensionFields {
   readonly features: readonly AskedFeature[];
   /** Fields that choose among models and providers, in the order of the body; they never go upstream. */
   readonly routingFields: readonly RoutingField[];
+  /** Undefined if it isn't read. */
+  readonly conversation: ConversationFields | undefined;
   /** The value of `messages`. */
   readonly messages: Span;
   readonly edits: EditPoints;
@@ -103,6 +107,8 @@ export interface OptionalFields {
   readonly clientRouting?: ClientRoutingFields;
   /** Read whom the request is for, and its tags. */
   readonly dimensions?: DimensionSettings | undefined;
+  /** Read which conversation the request belongs to. */
+  readonly sticky?: StickySettings | undefined;
 }
 
 /** The part of the request that directly contains a value. */
@@ -135,6 +141,7 @@ type FieldRole =
   | 'routing'
   | 'tools'
   | 'tool_choice'
+  | 'conversation'
   | 'schema'
   | 'google'
   | 'prediction'
@@ -161,6 +168,7 @@ const FIELDS = new KeyMatcher<FieldRole>({
   prediction: 'prediction',
   user: 'end_user',
   safety_identifier: 'end_user',
+  prompt_cache_key: 'conversation',
   metadata: 'metadata',
   extra_body: 'extra_body',
   ...Object.fromEntries(SETTINGS_FIELDS.map((name) => [name, 'extra_body' as const])),
@@ -185,14 +193,16 @@ class RequestReader implements JsonListener<MemberPosition> {
   readonly #routing: ClientRoutingFields;
   readonly #readsEndUser: boolean;
   readonly #tags: readonly TagSettings[];
+  readonly #conversation: ConversationReader | undefined;
   #key: Span = { start: 0, end: 0 };
   #messagesEnd = 0;
   readonly #routingFields: RoutingField[] = [];
 
-  constructor({ clientRouting = NO_ROUTING, dimensions }: OptionalFields) {
+  constructor({ clientRouting = NO_ROUTING, dimensions, sticky }: OptionalFields) {
     this.#routing = clientRouting;
     this.#readsEndUser = dimensions?.user !== undefined;
     this.#tags = dimensions?.tags ?? NO_TAGS;
+    if (sticky?.readsBody) this.#conversation = new ConversationReader(sticky.readsMessages);
   }
 
   key(within: MemberPosition, token: JsonToken): void {
@@ -235,6 +245,7 @@ class RequestReader implements JsonListener<MemberPosition> {
   }
 
   value(within: MemberPosition, kind: JsonKind, token: JsonToken): MemberPosition {
+    this.#conversation?.value(within, kind, token, this.#name, this.#prompt.member);
     switch (within) {
       case 'body':
         this.#bodyKind = kind;
@@ -318,6 +329,7 @@ class RequestReader implements JsonListener<MemberPosition> {
       predictedBytes: this.#predictedBytes,
       features: this.#asked.all,
       routingFields: this.#routingFields,
+      conversation: this.#conversation?.fields(),
       messages: { start: messages.start, end: this.#messagesEnd },
       edits: {
         model: spanOf(model),

@@ -131,6 +131,11 @@ export class PromptReader {
     }
   }
 
+  /** The last key, if it is known in its position. */
+  get member(): PromptMember | undefined {
+    return this.#member;
+  }
+
   /** Notes whether the key is `cache_control`. */
   cacheKey(token: JsonToken): void {
     this.#isCacheControl = CACHE_CONTROL.find(token) !== undefined;

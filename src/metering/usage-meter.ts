@@ -38,6 +38,8 @@ export class UsageMeter {
   /** Number of documents in the current event before this one. */
   #glued = 0;
   #over = false;
+  /** The usage of an answer that is over: it is asked for more than once. */
+  #ended: Usage | undefined;
   readonly #known: TemplateMatcher | undefined;
   #bom = 0;
   #errorText = '';
@@ -83,7 +85,8 @@ export class UsageMeter {
 
   /** The usage that the provider reported; undefined if there is none, or none that is valid. */
   get usage(): Usage | undefined {
-    return this.#reader.usage();
+    if (!this.#over) return this.#reader.usage();
+    return (this.#ended ??= this.#reader.usage());
   }
 
   /** The provider's name for the service tier that served; undefined if not reported. */

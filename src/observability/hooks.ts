@@ -90,6 +90,11 @@ export interface ResponseEnded extends RequestStarted {
   /** The provider that answered, or was tried last. */
   readonly provider?: string;
   readonly upstreamModel?: string;
+  /**
+   * Whether the answer is of the target and key that served the last turn of the conversation: `kept`, or `moved` to another; `new`
+   * if none is known. Undefined without an answer, or without the option `sticky`.
+   */
+  readonly sticky?: 'new' | 'kept' | 'moved';
   /** The `x-request-id` of the provider's last answer. */
   readonly upstreamRequestId?: string;
   readonly stream: boolean;

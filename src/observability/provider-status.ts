@@ -80,6 +80,10 @@ export interface AttemptStats {
   readonly firstByteP95Ms?: number;
   /** Output tokens for each second of streams, from their first byte to their end; undefined without any. */
   readonly tokensPerSecond?: number;
+  /** Tokens of prompts, as the provider counts them; undefined without any. */
+  readonly promptTokens?: number;
+  /** Of those, the ones that it read from its prompt cache: what `sticky` saves. */
+  readonly cachedTokens?: number;
 }
 
 export interface MinuteStats extends AttemptStats {

@@ -73,6 +73,7 @@ export class RequestTrace {
   #model: string | undefined;
   #wildcard: string | undefined;
   #stream = false;
+  #sticky: ResponseEnded['sticky'];
   #admitted = false;
   #outcome: TracedOutcome | undefined;
   #firstByteMs: number | undefined;
@@ -115,6 +116,11 @@ export class RequestTrace {
     this.#model = id;
     this.#wildcard = wildcard;
     this.#stream = stream;
+  }
+
+  /** The answer begins where the last turn of its conversation was served, or elsewhere. */
+  continued(sticky: ResponseEnded['sticky']): void {
+    this.#sticky = sticky;
   }
 
   /** A call of the app's `route` or `guard` is over. */
@@ -197,6 +203,7 @@ export class RequestTrace {
       event.provider = target.provider.name;
       event.upstreamModel = target.model;
     }
+    if (this.#sticky) event.sticky = this.#sticky;
     if (last?.upstreamRequestId !== undefined) event.upstreamRequestId = last.upstreamRequestId;
     if (this.#firstByteMs !== undefined) event.firstByteMs = this.#firstByteMs;
     if (ending) event.ending = ending;

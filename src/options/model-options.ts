@@ -5,6 +5,7 @@ import type { AnswerOptions } from './answer-options.ts';
 import type { BodyRules } from './body-rules.ts';
 import type { ModelInfo } from './model-info.ts';
 import type { AnyString, PresetName } from './preset-names.ts';
+import type { ModelStickyOptions } from './sticky-options.ts';
 
 /**
  * A price, or its source: `'catalog'` looks it up in the router's option `prices`. `{ reported: true, ceiling }` charges
@@ -31,6 +32,8 @@ export interface ModelOptions extends ModelInfo {
    * @default 'ordered'
    */
   readonly strategy?: RoutingStrategy;
+  /** `false`: its requests are each routed on their own; `{ ttlMs }`: its own time. @default the router's `sticky` */
+  readonly sticky?: ModelStickyOptions | false;
   /**
    * What the client pays, whichever target answers; with `'catalog'` the price of the first target. A free model must say
    * `'free'`.

@@ -24,6 +24,7 @@ import {
   positiveInteger,
 } from './option-checks.ts';
 import { type DimensionSettings, resolveDimensions } from './resolve-dimensions.ts';
+import { resolveSticky, type StickySettings } from './resolve-sticky.ts';
 import {
   type GuardSettings,
   resolveGuard,
@@ -81,6 +82,7 @@ export interface Settings {
   readonly dimensions: DimensionSettings | undefined;
   readonly route: RouteSettings | undefined;
   readonly guard: GuardSettings | undefined;
+  readonly sticky: StickySettings | undefined;
   readonly waitUntil: ((work: Promise<void>) => unknown) | undefined;
 }
 
@@ -134,6 +136,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   guard: true,
   thresholds: true,
   sessions: true,
+  sticky: true,
 };
 
 /**
@@ -188,6 +191,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     dimensions: resolveDimensions(options.dimensions),
     route: resolveRoute(options.route),
     guard: resolveGuard(options.guard),
+    sticky: resolveSticky(options.sticky),
     waitUntil: options.waitUntil,
   };
 }

@@ -1,4 +1,5 @@
 import type { SessionOptions } from './session-options.ts';
+import type { StickyOptions } from './sticky-options.ts';
 import type { ThresholdOptions } from './threshold-options.ts';
 import type { Hooks } from '../observability/hooks.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
@@ -202,6 +203,13 @@ export interface ChatCompletionsRouterOptions {
   readonly retries?: RetryOptions | false;
   /** The circuit breaker, which ejects targets that keep failing; `false`: none. */
   readonly health?: HealthCheckOptions | false;
+  /**
+   * Keeps a conversation at the target, and the provider's key, that served its last turn, so that the provider's prompt cache
+   * is used. A model can turn it off.
+   *
+   * @default none: each request is routed on its own
+   */
+  readonly sticky?: StickyOptions;
   /**
    * How long `close()` waits for running requests before it aborts them, and then for the store, in ms.
    *

@@ -28,6 +28,7 @@ import { RequestLogWriter } from '../request-log/request-log.ts';
 import { Agents } from '../upstream/transport/agents.ts';
 import { HttpProxyTransport } from '../upstream/transport/http-proxy-transport.ts';
 import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
+import { LocalConversations } from '../upstream/conversations.ts';
 import { Failover } from '../upstream/failover.ts';
 import { ProviderKeys } from '../upstream/provider-keys.ts';
 import { RecentErrors } from '../upstream/recent-errors.ts';
@@ -144,6 +145,7 @@ export function createServices(
     transport,
     agents,
     breakers,
+    conversations: new LocalConversations(),
     providerKeys,
     recentErrors,
     failover: new Failover(client, breakers, recentErrors, settings.retries),

@@ -1,6 +1,7 @@
 import { backoff } from '../async/backoff.ts';
 import { Tally } from '../metering/evidence.ts';
 import { type Target, PerTarget } from '../catalog/model.ts';
+import type { Usage } from '../metering/usage-dialects.ts';
 import type { HealthChange, TargetStatus } from '../observability/hooks.ts';
 import type { EjectionByHand, ProviderTargetStatus } from '../observability/provider-status.ts';
 import type { HealthChecks } from '../options/resolve-options.ts';
@@ -170,8 +171,7 @@ export class CircuitBreaker {
   over(report: AttemptReport): void {
     this.#running -= 1;
     if (this.#probe === report) this.#probe = undefined;
-    const { result, firstByteMs, tokens, streamMs } = report;
-    if (result !== 'none') this.#history?.add(Date.now(), result === 'failed', firstByteMs, tokens, streamMs);
+    if (report.result !== 'none') this.#history?.add(Date.now(), report.result === 'failed', report);
   }
 
   /** Whether the cool-down is over. If the target is ejected for all, the account of a failed probe gives way to others. */
@@ -232,6 +232,8 @@ export class CircuitBreaker {
   }
 }
 
+type PromptUsage = Pick<Usage, 'promptTokens' | 'cachedTokens'>;
+
 /** Reports one request to its breaker: its result, once, and its end. */
 export class AttemptReport {
   /** In ms since the epoch. */
@@ -247,6 +249,9 @@ export class AttemptReport {
   tokens = 0;
   /** From the first byte of a stream to its end. */
   streamMs = 0;
+  /** Tokens of the prompt, as the provider counts them, and those of them that it read from its cache. */
+  promptTokens = 0;
+  cachedTokens = 0;
   #isOver = false;
 
   constructor(breaker: CircuitBreaker, at: number, account: string) {
@@ -269,11 +274,19 @@ export class AttemptReport {
     this.#breaker.failed(this, now, retryAfterMs);
   }
 
-  /** The answer was relayed, for the history. @param firstByteAt - from `performance.now()` */
-  relayed(firstByteAt: number, tokens: number): void {
+  /**
+   * The answer was relayed, for the history.
+   *
+   * @param firstByteAt - from `performance.now()`
+   * @param usage - as the provider reported it
+   */
+  relayed(firstByteAt: number, tokens: number, usage?: PromptUsage): void {
     this.firstByteMs = firstByteAt - this.sentAt;
     this.tokens = tokens;
     if (tokens > 0) this.streamMs = performance.now() - firstByteAt;
+    if (!usage) return;
+    this.promptTokens = usage.promptTokens;
+    this.cachedTokens = usage.cachedTokens;
   }
 
   /** The answer has an error in it: for the history alone, as a client can provoke some. */

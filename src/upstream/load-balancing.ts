@@ -4,11 +4,13 @@ import type { Model, Target } from '../catalog/model.ts';
 import type { RoutingStrategy } from '../options/model-options.ts';
 import { TargetsEjectedError } from '../errors/upstream-errors.ts';
 import type { CircuitBreakers } from './circuit-breaker.ts';
+import type { Conversation } from './conversations.ts';
 import type { EjectionsByHand } from './ejections-by-hand.ts';
 
 /**
  * The targets of several models, those of the first before those of the next.
  *
+ * @param conversation - goes on, within each model, where its last turn was served
  * @throws {TargetsEjectedError} if operators have ejected all of them
  */
 export function targetsInOrder(
@@ -16,12 +18,13 @@ export function targetsInOrder(
   quote: Quote,
   breakers: CircuitBreakers,
   account: string,
+  conversation?: Conversation,
 ): readonly [Target, ...Target[]] {
-  const ordered = orderTargets(first, quote, breakers, account);
+  const ordered = orderTargets(first, quote, breakers, account, conversation);
   const all: readonly [Target, ...Target[]] =
     rest.length === 0
       ? ordered
-      : [...ordered, ...rest.flatMap((model) => orderTargets(model, quote, breakers, account))];
+      : [...ordered, ...rest.flatMap((model) => orderTargets(model, quote, breakers, account, conversation))];
   return breakers.byHand.isEmpty ? all : withoutEjected(all, breakers.byHand);
 }
 
@@ -47,12 +50,14 @@ export function orderTargets(
   quote: Quote,
   breakers: CircuitBreakers,
   account: string,
+  conversation?: Conversation,
   random: () => number = Math.random,
 ): readonly [Target, ...Target[]] {
   const [only, second] = targets;
   if (!second) return targets;
   const now = Date.now();
-  const ordered = byStrategy(targets, strategy, quote, breakers, now, random);
+  const byRule = byStrategy(targets, strategy, quote, breakers, now, random, conversation);
+  const ordered = conversation?.preferred(byRule) ?? byRule;
   const available = ordered.filter((target) => breakers.of(target).isAvailable(now, account));
   const ejected = ordered.filter((target) => !available.includes(target));
   ejected.sort((a, b) => breakers.of(a).retryAt - breakers.of(b).retryAt);
@@ -67,10 +72,16 @@ function byStrategy(
   breakers: CircuitBreakers,
   now: number,
   random: () => number,
+  conversation: Conversation | undefined,
 ): Target[] {
   if (strategy === 'ordered') return [...targets];
   // Efraimidis and Spirakis: sorting by exponential times with rate `weight` is a weighted draw without replacement.
-  if (strategy === 'weighted') return ascending(targets, ({ weight }) => -Math.log(1 - random()) / weight);
+  if (strategy === 'weighted') {
+    return ascending(targets, (target) => {
+      const drawn = conversation ? conversation.draw(target) : random();
+      return -Math.log(1 - drawn) / target.weight;
+    });
+  }
   if (strategy === 'cheapest') {
     return ascending(targets, ({ cost, price, priceVariant }) => {
       const own = cost ?? price;

@@ -10,6 +10,7 @@ import type { RequestTrace } from '../observability/request-trace.ts';
 import type { Transport } from './transport/transport.ts';
 import { upstreamRequest } from './upstream-request.ts';
 import { attempt, type AttemptProgress } from './attempt.ts';
+import type { Conversation } from './conversations.ts';
 import { peek } from './peek.ts';
 import { providerError, saysQuotaSpent, saysUsageOptionUnknown } from './provider-errors.ts';
 import type { ProviderKey, ProviderKeys } from './provider-keys.ts';
@@ -36,6 +37,8 @@ export interface ProviderRequest {
   readonly deniesUsage: boolean;
   /** The client's own key for a provider; undefined where the operator's is used. */
   readonly byokKey: (provider: string) => string | undefined;
+  /** Prefers the provider's key that served its last turn. */
+  readonly conversation: Conversation | undefined;
   readonly client: ClientConnection;
   /** Arrival time of the client's request, from `performance.now()`. */
   readonly startedAt: number;
@@ -58,6 +61,8 @@ export interface SendResult {
   readonly answer: ProviderAnswer;
   /** The router asked the provider for usage that the client did not ask for. */
   readonly asksUsage: boolean;
+  /** The name of the provider's key; undefined for a client's own, and for a provider without keys. */
+  readonly key: string | undefined;
 }
 
 const NO_KEYS: readonly ProviderKey[] = [];
@@ -116,7 +121,7 @@ export class ProviderClient {
     if (isSuccess(first.answer)) this.#includeUsage.markSupported(target);
     if (first.answer.status !== 400 && first.answer.status !== 422) return first;
     const { text, answer } = await peek(first.answer, client);
-    if (!saysUsageOptionUnknown(text)) return { answer, asksUsage: true };
+    if (!saysUsageOptionUnknown(text)) return { ...first, answer };
 
     answer.body.destroy();
     const second = await this.#sendWithKey(targeted, false);
@@ -128,8 +133,12 @@ export class ProviderClient {
   /** Sends it with the client's own key, or with the provider's. */
   #sendWithKey(targeted: TargetRequest, asksUsage: boolean): Promise<SendResult> {
     const { byokKey, target, request } = targeted;
+    const { account, conversation } = request;
+    const { provider, model } = target;
     const keys =
-      byokKey === undefined ? this.#keys.keysFor(target.provider, target.model, request.account) : NO_KEYS;
+      byokKey === undefined
+        ? this.#keys.keysFor(provider, model, account, conversation?.keyAt(target))
+        : NO_KEYS;
     const [key] = keys;
     return key?.isOneOfSeveral
       ? this.#sendWithOneOf(keys, targeted, asksUsage)
@@ -150,7 +159,7 @@ export class ProviderClient {
       if (isSuccess(answer)) key?.worked();
       else if (answer.status === 429) key?.limit(target.model, limitedMs(answer.received));
       key?.answered(target.model, answer.received);
-      return { answer, asksUsage };
+      return { answer, asksUsage, key: key?.name };
     } catch (error) {
       // The only key is used all the same: operators see that it was rejected.
       if (isKeyRefused(error)) key?.eject(request.account);
@@ -189,7 +198,7 @@ export class ProviderClient {
           if (answer.status !== 429) {
             const forMs = exhaustedMs(answer.received);
             if (forMs > 0) key.limit(target.model, forMs);
-            return { answer, asksUsage };
+            return { answer, asksUsage, key: key.name };
           }
           const peeked = await peek(answer, client);
           const isSpent = saysQuotaSpent(peeked.text);
@@ -207,7 +216,7 @@ export class ProviderClient {
       if (!kept) throw refusal ?? new Error('no key was asked');
       const answer = this.#withShortestWait(kept.answer, targeted);
       kept = undefined;
-      return { answer, asksUsage };
+      return { answer, asksUsage, key: undefined };
     } finally {
       kept?.answer.body.destroy();
     }

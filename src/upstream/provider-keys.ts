@@ -57,9 +57,15 @@ export class ProviderKeys {
    * account or rate-limited; if all are, the one that is free first. Empty for a provider without keys.
    *
    * @param model - the provider's name for the model, as most providers limit each model; default: none, for model lists
+   * @param preferred - the name of the key that goes first, if it is free
    */
-  keysFor(provider: Provider, model = '', account: string = OPERATOR): readonly ProviderKey[] {
-    return this.#poolOf(provider).keysFor(model, account);
+  keysFor(
+    provider: Provider,
+    model = '',
+    account: string = OPERATOR,
+    preferred?: string,
+  ): readonly ProviderKey[] {
+    return this.#poolOf(provider).keysFor(model, account, preferred);
   }
 
   /** The keys that were not tried yet and are free now.
@@ -106,16 +112,26 @@ class KeyPool {
     );
   }
 
-  keysFor(model: string, account: string): readonly ProviderKey[] {
+  keysFor(model: string, account: string, preferred: string | undefined): readonly ProviderKey[] {
     const keys = this.#keys;
     if (keys.length < 2) return keys;
-    const from = this.#next++ % keys.length;
+    const from = this.#beginAt(model, account, preferred);
     const rotated = [...keys.slice(from), ...keys.slice(0, from)];
     const now = this.#now();
     const freeAt = (key: PooledKey): number => key.freeAt(model, account);
     const free = rotated.filter((key) => freeAt(key) <= now);
     if (free.length > 0) return free;
     return [rotated.reduce((first, key) => (freeAt(key) < freeAt(first) ? key : first))];
+  }
+
+  /** The index of the preferred key, or of the next one in rotation. */
+  #beginAt(model: string, account: string, preferred: string | undefined): number {
+    if (preferred !== undefined) {
+      const index = this.#keys.findIndex(({ name }) => name === preferred);
+      const key = this.#keys[index];
+      if (key && key.freeAt(model, account) <= this.#now()) return index;
+    }
+    return this.#next++ % this.#keys.length;
   }
 
   untried(

@@ -7,6 +7,20 @@ const MINUTE_MS = 60_000;
 /** Steps of the histogram of times to the first byte: from 5 ms on, four to each doubling, the last ends at five minutes. */
 const STEPS = { firstMs: 5, perDoubling: 4, number: 64 };
 
+/** What an attempt adds to sums. */
+export interface AttemptCounts {
+  /** Negative without an answer. */
+  readonly firstByteMs: number;
+  /** Of a stream that ended; 0 if not known. */
+  readonly tokens: number;
+  /** From its first byte to its end. */
+  readonly streamMs: number;
+  /** As the provider counts them; 0 if not known. */
+  readonly promptTokens: number;
+  /** Of those, the ones that it read from its cache. */
+  readonly cachedTokens: number;
+}
+
 /** What a target did in each of the last 60 minutes. A request allocates nothing but the first of a minute, for an hour. */
 export class TargetHistory {
   /** By minute, modulo 60; an old one is used again. */
@@ -16,16 +30,13 @@ export class TargetHistory {
    * Counts an attempt in the minute of its end.
    *
    * @param now - in ms since the epoch
-   * @param firstByteMs - negative without an answer
-   * @param tokens - of a stream that ended; 0 if not known
-   * @param streamMs - from its first byte to its end
    */
-  add(now: number, failed: boolean, firstByteMs: number, tokens: number, streamMs: number): void {
+  add(now: number, failed: boolean, attempt: AttemptCounts): void {
     const minute = Math.floor(now / MINUTE_MS);
     const slot = minute % HISTORY_MINUTES;
     const sums = (this.#minutes[slot] ??= new AttemptSums(minute));
     if (sums.minute !== minute) sums.restart(minute);
-    sums.count(failed, firstByteMs, tokens, streamMs);
+    sums.count(failed, attempt);
   }
 
   /** Undefined without a request in that minute. */
@@ -43,6 +54,8 @@ export class AttemptSums {
   errors = 0;
   #tokens = 0;
   #streamMs = 0;
+  #promptTokens = 0;
+  #cachedTokens = 0;
   readonly #firstBytes = new Uint32Array(STEPS.number);
 
   constructor(minute: number) {
@@ -55,10 +68,14 @@ export class AttemptSums {
     this.errors = 0;
     this.#tokens = 0;
     this.#streamMs = 0;
+    this.#promptTokens = 0;
+    this.#cachedTokens = 0;
     this.#firstBytes.fill(0);
   }
 
-  count(failed: boolean, firstByteMs: number, tokens: number, streamMs: number): void {
+  count(failed: boolean, { firstByteMs, tokens, streamMs, promptTokens, cachedTokens }: AttemptCounts): void {
+    this.#promptTokens += promptTokens;
+    this.#cachedTokens += cachedTokens;
     this.requests += 1;
     if (failed) this.errors += 1;
     if (firstByteMs >= 0) this.#countFirstByte(stepOf(firstByteMs), 1);
@@ -73,6 +90,8 @@ export class AttemptSums {
     this.errors += others.errors;
     this.#tokens += others.#tokens;
     this.#streamMs += others.#streamMs;
+    this.#promptTokens += others.#promptTokens;
+    this.#cachedTokens += others.#cachedTokens;
     for (const [step, times] of others.#firstBytes.entries()) this.#countFirstByte(step, times);
   }
 
@@ -86,6 +105,7 @@ export class AttemptSums {
       ...(requests > 0 && { errorRate: rounded(errors / requests, 4) }),
       ...(p50 !== undefined && { firstByteP50Ms: p50 }),
       ...(p95 !== undefined && { firstByteP95Ms: p95 }),
+      ...(this.#promptTokens > 0 && { promptTokens: this.#promptTokens, cachedTokens: this.#cachedTokens }),
       ...(this.#streamMs > 0 && { tokensPerSecond: rounded((this.#tokens / this.#streamMs) * 1000, 1) }),
     };
   }

@@ -32,6 +32,7 @@ export const MODEL: Model = createCatalog(
     prices: undefined,
     modelInfo: undefined,
     answer: resolveAnswer({}, 'answer'),
+    sticky: undefined,
   },
 ).get('model')!;
 export const TARGET: Target = MODEL.targets[0];

@@ -114,6 +114,8 @@ const STATE_COLUMNS: readonly (Column<State> | keyof State)[] = [
   recent('first_byte_p50_ms'),
   recent('first_byte_p95_ms'),
   recent('tokens_per_second'),
+  recent('prompt_tokens'),
+  recent('cached_tokens'),
 ];
 
 function recent(name: keyof AttemptStats): Column<State> {

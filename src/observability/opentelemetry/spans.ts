@@ -174,7 +174,7 @@ function requestAttributes({
 /** Sets the final attributes of a request's span, with its charge. */
 function endRequest({ span, ended, settled }: TracedSpans): void {
   if (!ended) return;
-  const { status, account, key, model, provider, ending } = ended;
+  const { status, account, key, model, provider, sticky, ending } = ended;
   const errorType = responseError(ended);
   span.setAttributes({
     'http.response.status_code': status,
@@ -182,6 +182,7 @@ function endRequest({ span, ended, settled }: TracedSpans): void {
     ...(key !== undefined && { 'ccr.key': key }),
     ...(model !== undefined && { 'ccr.model': model }),
     ...(provider !== undefined && { 'gen_ai.provider.name': providerName(provider) }),
+    ...(sticky && { 'ccr.sticky': sticky }),
     ...(ending && { 'ccr.ending': ending }),
     ...(errorType !== undefined && { 'error.type': errorType }),
     ...(settled && {

@@ -62,6 +62,11 @@ function requestMetrics(
     ['model', 'provider', 'stream'],
     FIRST_BYTE_BUCKETS,
   );
+  const sticky = registry.counter(
+    'ccr_sticky_requests_total',
+    'Answers to turns of conversations, by whether the target and key of the last turn served them.',
+    ['model', 'provider', 'result'],
+  );
   const hookCalls = registry.histogram(
     'ccr_hook_duration_seconds',
     'Time of the calls of route and guard.',
@@ -88,6 +93,7 @@ function requestMetrics(
         key,
       });
       durations.observe(ended.durationMs / 1000, { endpoint, model, provider, stream });
+      if (ended.sticky) sticky.add(1, { model, provider, result: ended.sticky });
       for (const { hook, durationMs, result } of ended.hookCalls ?? []) {
         hookCalls.observe(durationMs / 1000, { hook, result });
       }

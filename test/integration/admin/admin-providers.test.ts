@@ -111,6 +111,8 @@ describe('what operators see of providers, and do with them', () => {
       first_byte_p50_ms: expect.any(Number),
       first_byte_p95_ms: expect.any(Number),
       tokens_per_second: expect.any(Number),
+      prompt_tokens: 18,
+      cached_tokens: 0,
     };
     expect(provider.recent).toEqual(stats);
     expect(provider.targets).toMatchObject([{ model: 'large', state: 'healthy', recent: stats }]);

@@ -65,6 +65,8 @@ describe('the commands providers', () => {
       'FIRST BYTE P50 MS',
       'FIRST BYTE P95 MS',
       'TOKENS PER SECOND',
+      'PROMPT TOKENS',
+      'CACHED TOKENS',
     ]);
     expect(rows[1]?.slice(0, 3)).toEqual(['main', '–', 'healthy']);
     expect(rows[2]?.slice(0, 3)).toEqual(['main', 'vendor/large', 'healthy']);
@@ -86,8 +88,8 @@ describe('the commands providers', () => {
     const { stdout } = await command('--json');
     expect(JSON.parse(stdout)).toEqual((await door.ask('GET', '/providers')).body.data[0]);
     expect((await command('--csv')).stdout).toBe(
-      'provider,model,state,since,retry_at,running,requests,errors,first_byte_p50_ms,first_byte_p95_ms,tokens_per_second\n' +
-        'main,,unused,,,0,0,0,,,\n',
+      'provider,model,state,since,retry_at,running,requests,errors,first_byte_p50_ms,first_byte_p95_ms,tokens_per_second,prompt_tokens,cached_tokens\n' +
+        'main,,unused,,,0,0,0,,,,,\n',
     );
     expect((await command('--csv', '--errors')).stdout.split('\n')).toHaveLength(2);
     expect((await command('--errors')).stdout).toBe('no errors\n');

@@ -212,6 +212,20 @@ describe('spans of a router', () => {
     expect(server.attributes).toMatchObject({ 'ccr.charged_usd': 0, 'ccr.usage_source': 'upstream' });
   });
 
+  it('say whether a conversation stayed where it was served', async () => {
+    gateway = await startGateway({
+      hooks: [openTelemetryHooks({ tracer })],
+      sticky: { by: ['prompt_cache_key'] },
+      models: { 'acme/fast': { targets: ['loopback/a', 'loopback/b'], pricing: 'free' } },
+    });
+    for (const result of ['new', 'kept']) {
+      exporter.reset();
+      await (await gateway.post({ ...QUESTION, prompt_cache_key: 'k1' })).text();
+      const server = only(await spansOf(2), SpanKind.SERVER);
+      expect(server.attributes).toMatchObject({ 'ccr.sticky': result });
+    }
+  });
+
   it('do not wait for a charge for ever', async () => {
     const store = new LateStore();
     gateway = await startGateway({ hooks: [openTelemetryHooks({ tracer, chargeWaitMs: 30 })], store });

@@ -227,6 +227,7 @@ async function provokeAll(hooks: Hooks): Promise<void> {
     hooks: [hooks],
     health: { failures: 1 },
     guard: () => undefined,
+    sticky: { by: ['prefix'] },
     models: {
       'acme/fast': {
         targets: ['primary/main-model', { provider: 'fallback', model: 'other-model', cost: PRICING }],

@@ -33,6 +33,8 @@ const [FIRST, SECOND] = (createCatalog(OPTIONS, resolveSettings(OPTIONS)).get('f
   Target,
 ];
 
+const ANSWERED = { target: FIRST, key: undefined, answer: { status: 200 } };
+
 class Running {
   aborted: Error | undefined;
   abort(reason: Error): void {
@@ -51,6 +53,7 @@ function setUp(isReadToEnd = false, isRefused = false) {
   const progress = new RequestProgress(
     {
       firstTarget: FIRST,
+      conversation: undefined,
       requestId: 'r1',
       owner: 'acct key',
       startedAt: performance.now(),
@@ -108,7 +111,7 @@ describe('the progress of a request', () => {
     const { progress, report } = setUp();
     progress.asking(SECOND);
     progress.dispatched();
-    progress.answered({ report });
+    progress.answered({ ...ANSWERED, report });
     const answer = { status: 200, meter: new UsageMeter() };
     progress.relayed(end('finished'), answer);
     expect(progress.close()).toEqual({ ending: 'finished', target: SECOND, dispatched: true, answer });
@@ -181,7 +184,7 @@ describe('the progress of a request', () => {
     (ending) => {
       const { progress, report, breakers } = setUp();
       progress.asking(FIRST);
-      progress.answered({ report });
+      progress.answered({ ...ANSWERED, report });
       progress.relayed(end(ending, new Error('cut')), { status: 200, meter: new UsageMeter() });
       progress.close();
       expect(breakers.statuses([FIRST])).toMatchObject([{ failuresInARow: 1 }]);

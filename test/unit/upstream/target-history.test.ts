@@ -1,14 +1,30 @@
 import { describe, expect, it } from 'vitest';
 
-import { minutesOf, startOf, sumsOf, TargetHistory } from '../../../src/upstream/target-history.ts';
+import {
+  type AttemptCounts,
+  minutesOf,
+  startOf,
+  sumsOf,
+  TargetHistory,
+} from '../../../src/upstream/target-history.ts';
 
 const MINUTE = 60_000;
 /** The beginning of a minute. */
 const START = Date.parse('2026-11-23T10:00:00Z');
 
+function counts(
+  firstByteMs: number,
+  tokens = 0,
+  streamMs = 0,
+  promptTokens = 0,
+  cachedTokens = 0,
+): AttemptCounts {
+  return { firstByteMs, tokens, streamMs, promptTokens, cachedTokens };
+}
+
 function historyOf(...attempts: readonly (readonly [at: number, failed: boolean, firstByteMs: number])[]) {
   const history = new TargetHistory();
-  for (const [at, failed, firstByteMs] of attempts) history.add(at, failed, firstByteMs, 0, 0);
+  for (const [at, failed, firstByteMs] of attempts) history.add(at, failed, counts(firstByteMs));
   return history;
 }
 
@@ -34,7 +50,7 @@ describe('the history of a target', () => {
       minutesOf([history], now).map((sums) => startOf(sums).toISOString());
     expect(atOf(START + 59 * MINUTE)).toEqual(['2026-11-23T10:00:00.000Z', '2026-11-23T10:59:00.000Z']);
     expect(atOf(START + 60 * MINUTE)).toEqual(['2026-11-23T10:59:00.000Z']);
-    history.add(START + 60 * MINUTE, false, 200, 0, 0);
+    history.add(START + 60 * MINUTE, false, counts(200, 0, 0));
     expect(minutesOf([history], START + 60 * MINUTE).map((sums) => sums.stats())).toMatchObject([
       { requests: 1, errors: 0, firstByteP50Ms: 113 },
       { requests: 1, errors: 0, firstByteP50Ms: 226 },
@@ -63,9 +79,9 @@ describe('the history of a target', () => {
 
   it('has tokens a second of all streams together, and of several targets', () => {
     const [one, other] = [new TargetHistory(), new TargetHistory()];
-    one.add(START, false, 100, 100, 1000);
-    other.add(START, false, 100, 300, 1000);
-    other.add(START, false, 100, 0, 0);
+    one.add(START, false, counts(100, 100, 1000));
+    other.add(START, false, counts(100, 300, 1000));
+    other.add(START, false, counts(100, 0, 0));
     expect(sumsOf([one, other], START, 1).stats()).toMatchObject({ requests: 3, tokensPerSecond: 200 });
   });
 });

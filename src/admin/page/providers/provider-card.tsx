@@ -87,7 +87,13 @@ function statsFacts(provider: string, stats: AttemptStats): readonly Fact[] {
     ['First byte, p50', p50 === undefined ? '–' : duration(p50)],
     ['First byte, p95', p95 === undefined ? '–' : duration(p95)],
     ['Tokens a second', tokens_per_second === undefined ? '–' : grouped(Math.round(tokens_per_second))],
+    ['Prompt from its cache', cachedShare(stats)],
   ];
+}
+
+/** Of the tokens of prompts. */
+function cachedShare({ prompt_tokens: prompt, cached_tokens: cached }: AttemptStats): string {
+  return prompt === undefined || cached === undefined ? '–' : percent(cached, prompt);
 }
 
 function TargetTable({ provider, at, change }: ProviderCardProps): JSX.Element {
@@ -100,6 +106,7 @@ function TargetTable({ provider, at, change }: ProviderCardProps): JSX.Element {
       <Column class="number">Errors</Column>
       <Column class="number wide">p50</Column>
       <Column class="number wide">p95</Column>
+      <Column class="number wide">Cached</Column>
       <Column>
         <span class="unseen">Actions</span>
       </Column>
@@ -121,6 +128,7 @@ function TargetTable({ provider, at, change }: ProviderCardProps): JSX.Element {
             <NumberCell>{percent(recent.errors, recent.requests)}</NumberCell>
             <NumberCell class="wide">{p50 === undefined ? '–' : duration(p50)}</NumberCell>
             <NumberCell class="wide">{p95 === undefined ? '–' : duration(p95)}</NumberCell>
+            <NumberCell class="wide">{cachedShare(recent)}</NumberCell>
             <td class="number">
               {change && (
                 <EjectButton
@@ -135,7 +143,7 @@ function TargetTable({ provider, at, change }: ProviderCardProps): JSX.Element {
         );
       })}
       {targets.length === 0 && (
-        <EmptyRow columns={7}>{`This process has sent it no request; models: ${grouped(unused)}.`}</EmptyRow>
+        <EmptyRow columns={8}>{`This process has sent it no request; models: ${grouped(unused)}.`}</EmptyRow>
       )}
     </Table>
   );
