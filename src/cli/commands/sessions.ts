@@ -1,5 +1,6 @@
 import { createSessions, resolveSessions, type Sessions } from '../../keys/sessions.ts';
 import { findConfig, loadConfig } from '../config/config-file.ts';
+import { labelsFrom } from './key-options.ts';
 import {
   NotFoundError,
   required,
@@ -24,12 +25,13 @@ export const createSessionCommand: StoreCommand = {
     },
     user: { value: 'USER', help: 'whom it is for' },
     models: { value: 'PATTERNS', help: 'the models that it may use; default: all' },
+    require: { value: 'LABELS', help: 'labels of the allowed targets, e.g. region=eu+ch,zdr=true' },
   },
   examples: ['sessions create acme --max-spend 0.50 --ttl 900 --origins https://chat.example.com'],
   async run(invocation) {
     const { positionals, options, print, note } = invocation;
     const [account = ''] = positionals;
-    const { user, models } = options;
+    const { user, models, require } = options;
     const created = (await sessionsOf(invocation)).create({
       account,
       maxSpend: required(invocation, 'max-spend'),
@@ -37,6 +39,7 @@ export const createSessionCommand: StoreCommand = {
       origins: required(invocation, 'origins').split(','),
       ...(user !== undefined && { user }),
       ...(models !== undefined && { models: models.split(',') }),
+      ...(require !== undefined && { require: labelsFrom(require, '--require') }),
     });
     print(created.session, { account, ...created });
     note(`${account}: created session ${created.id}, valid until ${created.expiresAt.toISOString()}`);
