@@ -5,4 +5,4 @@ export type { AccountHolder, HolderPermission } from './account/holder.ts';
 export type { AccountRouterOptions, HeldRouter, PlaygroundOptions } from './account/options.ts';
 export type { Theme, ThemeVariable } from './account/theme.ts';
 export type { AuditEvent } from './json-api/audit-log.ts';
-export type { ApiRequest } from './json-api/handle-request.ts';
+export type { ApiRequest } from './json-api/host-view.ts';

@@ -216,6 +216,6 @@ export type { RequestLog, RequestLogCounts } from './request-log/request-log.ts'
 export type { FoundRequests, RequestSearch, StatusClass } from './request-log/search.ts';
 export type { ModelPrices, TargetPrices } from './router/model-prices.ts';
 export type { EjectOptions, ProviderStates, ReadmitOptions } from './router/providers.ts';
-export type { OutboxStatus, RouterStatus, StoreStatus } from './router/status.ts';
+export type { OutboxStatus, RouterStatus, StoreStatus, WaitingCharge } from './router/status.ts';
 export type * from './observability/provider-status.ts';
 export type { RunningRequest } from './observability/active-request.ts';

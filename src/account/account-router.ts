@@ -1,5 +1,6 @@
-import { type ApiHandler, serveApi } from '../json-api/api.ts';
-import type { ApiDescription } from '../json-api/openapi.ts';
+import { serveApi } from '../json-api/api.ts';
+import type { ApiHandler } from '../json-api/host-view.ts';
+import type { ApiDescription } from '../json-api/host-view.ts';
 import type { Endpoint } from './endpoint.ts';
 import { TooManyCallsError } from './errors.ts';
 import { endpoints } from './endpoints.ts';

@@ -1,4 +1,4 @@
-import type { Actor } from '../json-api/endpoint.ts';
+import type { Actor } from '../json-api/host-view.ts';
 
 /**
  * What the holder of an account may do:

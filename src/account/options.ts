@@ -1,5 +1,5 @@
 import { type ApiOptions, checkApiOptions } from '../json-api/api-options.ts';
-import type { ApiRequest } from '../json-api/handle-request.ts';
+import type { ApiRequest } from '../json-api/host-view.ts';
 import { type KeyPolicy, MAX_METADATA } from '../keys/key-policy.ts';
 import { termsOf } from '../keys/key-terms.ts';
 import { MAX_TTL_MS } from '../keys/sessions.ts';

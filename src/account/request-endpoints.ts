@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 
+import { csvLine } from '../platform/csv-line.ts';
 import { NotFoundError } from '../json-api/errors.ts';
 import { inJson } from '../json-api/in-json.ts';
 import { ownRequestQuery, searchOf } from '../json-api/request-query.ts';
@@ -66,19 +67,21 @@ export const requestEndpoints: readonly Endpoint[] = [
     operation: 'listRequests',
     method: 'GET',
     path: '/requests',
-    summary: 'Search the requests of the account',
+    summary: 'Search the requests of the account, as JSON or CSV',
     params: nothing,
     query: ownRequestQuery,
     body: nothing,
     answer: ownRequests,
-    async run({ query, caller: { account, onlyKey } }, { router: { requestLog } }) {
+    hasCsv: true,
+    async run({ query: { format, ...query }, caller: { account, onlyKey } }, { router: { requestLog } }) {
       const key = onlyKey ?? query.key;
       const found = await requestLog.search({
         ...searchOf(query),
         account,
         ...(key !== undefined && { key }),
       });
-      return { answer: { ...list(found.requests.map(ownAnswer)), next_cursor: found.cursor ?? null } };
+      const answer = { ...list(found.requests.map(ownAnswer)), next_cursor: found.cursor ?? null };
+      return { answer, ...(format === 'csv' && { csv: requestsCsv(answer.data) }) };
     },
   }),
   endpoint({
@@ -102,6 +105,34 @@ export const requestEndpoints: readonly Endpoint[] = [
     },
   }),
 ];
+
+const CSV_COLUMNS = [
+  'id',
+  'created_at',
+  'key',
+  'user',
+  'endpoint',
+  'model',
+  'streamed',
+  'status',
+  'code',
+  'first_byte_ms',
+  'duration_ms',
+  'ending',
+  'finish_reason',
+  ...Object.keys(tokens.entries),
+  'state',
+  'charged',
+  'client_request_id',
+];
+
+function requestsCsv(requests: readonly v.InferOutput<typeof ownRequest>[]): string {
+  const lines = requests.map(({ usage, ...request }) => {
+    const values = { ...request, ...usage };
+    return CSV_COLUMNS.map((name) => String(Reflect.get(values, name) ?? ''));
+  });
+  return [CSV_COLUMNS, ...lines].map((line) => `${csvLine(line)}\r\n`).join('');
+}
 
 function isOf({ account, onlyKey }: Holder, request: LoggedRequest): boolean {
   return request.account === account && (onlyKey === undefined || request.key === onlyKey);

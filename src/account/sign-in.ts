@@ -1,6 +1,6 @@
 import { answerOfHook } from '../json-api/api.ts';
 import { NotPermittedError, UnauthorizedError } from '../json-api/errors.ts';
-import type { ApiRequest } from '../json-api/handle-request.ts';
+import type { ApiRequest } from '../json-api/host-view.ts';
 import { hasLimits } from '../keys/key-policy.ts';
 import { checkAccount } from '../ledger/engine/validate-commands.ts';
 import { type Holder, HOLDER_PERMISSIONS } from './holder.ts';

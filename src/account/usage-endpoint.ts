@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 
-import { csvLine } from '../ledger/operations/csv.ts';
+import { csvLine } from '../platform/csv-line.ts';
 import type { UsageGroup, UsageSummary } from '../ledger/operations/usage-queries.ts';
 import { NotPermittedError } from '../json-api/errors.ts';
 import { inJson } from '../json-api/in-json.ts';

@@ -1,6 +1,7 @@
-import { answerOfHook, type ApiHandler, serveApi } from '../json-api/api.ts';
+import { answerOfHook, serveApi } from '../json-api/api.ts';
+import type { ApiHandler } from '../json-api/host-view.ts';
 import { UnauthorizedError } from '../json-api/errors.ts';
-import type { ApiDescription } from '../json-api/openapi.ts';
+import type { ApiDescription } from '../json-api/host-view.ts';
 import { endpoints } from './endpoints.ts';
 import { operatorOf } from './operator.ts';
 import { type AdministeredRouter, type AdminRouterOptions, checkAdminOptions } from './options.ts';

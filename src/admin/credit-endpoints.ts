@@ -95,6 +95,9 @@ const journalEntry = component(
     ]),
     at,
     id: v.string(),
+    request_id: v.optional(
+      described('the x-request-id of the request; missing for a change that is about none', v.string()),
+    ),
     amount: usd,
     balance: usd,
     held: v.optional(usd),

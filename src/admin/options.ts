@@ -1,6 +1,6 @@
 import type { ChatCompletionsRouter } from '../router/router.ts';
 import { checkApiOptions, type ApiOptions } from '../json-api/api-options.ts';
-import type { ApiRequest } from '../json-api/handle-request.ts';
+import type { ApiRequest } from '../json-api/host-view.ts';
 import type { Operator } from './operator.ts';
 
 /** The parts of a router that the admin API uses: all of them are public. */

@@ -18,6 +18,15 @@ const status = component(
       error: v.optional(described('why it is unavailable', v.string())),
     }),
     waiting_charges: described('that the store has not answered yet', whole),
+    waiting: described(
+      'the oldest 100 of them',
+      v.pipe(
+        v.array(
+          v.object({ account: v.string(), request_id: v.string(), waiting_ms: described('how long', whole) }),
+        ),
+        v.readonly(),
+      ),
+    ),
     outbox: v.optional(
       v.object({
         folder: v.string(),
@@ -43,6 +52,7 @@ const verification = component(
       v.object({
         account: v.string(),
         invariant: v.picklist(['I1', 'I2', 'I3', 'I4', 'I5', 'I6', 'I7']),
+        request_id: v.optional(described('of the request that it is about', v.string())),
         message: v.string(),
       }),
     ),
@@ -81,7 +91,11 @@ export const statusEndpoints: readonly Endpoint[] = [
       if (account !== undefined && !(await accounts.get(account))) throw accountNotFound(account);
       const { cursor, ...verified } = await accounts.verify(query);
       return {
-        answer: { ...inJson(verified), findings: [...verified.findings], next_cursor: cursor ?? null },
+        answer: {
+          ...inJson(verified),
+          findings: verified.findings.map((finding) => inJson(finding)),
+          next_cursor: cursor ?? null,
+        },
       };
     },
   }),

@@ -1,6 +1,5 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 
 import {
   accountsCommand,
@@ -12,6 +11,7 @@ import { parseArguments, requireArguments } from './commands/arguments.ts';
 import { checkCommand } from './commands/check.ts';
 import {
   type Command,
+  type GatewayCommand,
   type Invocation,
   NotFoundError,
   requireAccount,
@@ -19,10 +19,18 @@ import {
   UsageError,
 } from './commands/command.ts';
 import { completionCommand } from './commands/completion.ts';
-import { adjustCommand, balanceCommand, compactCommand, grantCommand } from './commands/credits.ts';
+import {
+  adjustCommand,
+  balanceCommand,
+  compactCommand,
+  grantCommand,
+  grantsCommand,
+} from './commands/credits.ts';
 import { findStore } from './commands/find-store.ts';
 import { freezeCommand, unfreezeCommand } from './commands/freeze.ts';
 import { familyHelp, help, NAME, overview, synopsis } from './commands/help.ts';
+import { withGateway } from './commands/gateway.ts';
+import { healthCommand, statusCommand, whoamiCommand } from './commands/gateway-state.ts';
 import { initCommand } from './commands/init.ts';
 import {
   createKeyCommand,
@@ -37,6 +45,7 @@ import {
 } from './commands/keys.ts';
 import { journalCommand } from './commands/journal.ts';
 import { migrateCommand } from './commands/migrate.ts';
+import { modelsCommand } from './commands/models.ts';
 import { demoCommand } from './commands/demo.ts';
 import {
   allowancesCommand,
@@ -48,8 +57,14 @@ import {
   statementCommand,
 } from './commands/plans.ts';
 import { ejectProviderCommand, providersCommand, readmitProviderCommand } from './commands/providers.ts';
+import { listingLines } from './terminal/listing.ts';
 import { Progress } from './terminal/progress.ts';
-import { listRequestsCommand, showRequestCommand } from './commands/requests.ts';
+import {
+  listRequestsCommand,
+  listRunningRequestsCommand,
+  listWaitingRequestsCommand,
+  showRequestCommand,
+} from './commands/requests.ts';
 import { createSessionCommand, revokeSessionCommand } from './commands/sessions.ts';
 import { serveCommand } from './commands/serve.ts';
 import { usageCommand } from './commands/usage.ts';
@@ -59,19 +74,26 @@ import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { openStore } from '../ledger/stores/open-store.ts';
 import { didYouMean } from '../platform/did-you-mean.ts';
 
-const COMMANDS: readonly Command[] = [
+/** All commands, in the order of the help. */
+export const COMMANDS: readonly Command[] = [
   demoCommand,
   initCommand,
   serveCommand,
   checkCommand,
+  completionCommand(() => COMMANDS),
+  statusCommand,
+  healthCommand,
+  modelsCommand,
+  providersCommand,
   ejectProviderCommand,
   readmitProviderCommand,
-  providersCommand,
-  completionCommand(() => COMMANDS),
+  listRunningRequestsCommand,
+  listWaitingRequestsCommand,
+  whoamiCommand,
+  accountsCommand,
   getAccountCommand,
   getEndUserCommand,
   updateAccountCommand,
-  accountsCommand,
   deleteAccountCommand,
   createKeyCommand,
   listKeysCommand,
@@ -86,6 +108,7 @@ const COMMANDS: readonly Command[] = [
   revokeSessionCommand,
   balanceCommand,
   grantCommand,
+  grantsCommand,
   adjustCommand,
   allowCommand,
   allowancesCommand,
@@ -106,8 +129,23 @@ const COMMANDS: readonly Command[] = [
 
 /** Words for a command that is named otherwise here. */
 const SYNONYMS: ReadonlyMap<string, string> = new Map([
+  ['accounts delete', 'delete'],
+  ['accounts freeze', 'freeze'],
+  ['accounts list', 'accounts'],
+  ['accounts show', 'accounts get'],
+  ['accounts unfreeze', 'unfreeze'],
   ['audit', 'verify'],
   ['credits trim', 'credits compact'],
+  ['keys limit', 'keys update'],
+  ['keys show', 'keys get'],
+  ['me', 'whoami'],
+  ['prices', 'models'],
+  ['providers list', 'providers'],
+  ['running', 'requests running'],
+  ['plans', 'credits allowances'],
+  ['outbox', 'requests waiting'],
+  ['refund', 'credits refund'],
+  ['statement', 'credits statement'],
 ]);
 
 /** Exit codes. */
@@ -165,12 +203,20 @@ async function runCommand(args: readonly string[]): Promise<number> {
   const envFile = options['env-file'];
   if (envFile !== undefined) process.loadEnvFile(envFile);
   const isJson = options['json'] !== undefined;
+  const format = isJson ? 'json' : options['csv'] === undefined ? 'table' : 'csv';
   const invocation: Invocation = {
     positionals,
     options,
     print: (line, object) => {
       progress.clear();
       console.log(isJson ? JSON.stringify(object) : line);
+    },
+    list: async (listing) => {
+      for await (const line of listingLines(listing, format)) {
+        progress.clear();
+        console.log(line);
+        if (process.stdout.writableNeedDrain) await once(process.stdout, 'drain');
+      }
     },
     note: (line) => {
       progress.clear();
@@ -180,9 +226,18 @@ async function runCommand(args: readonly string[]): Promise<number> {
       progress.show(line);
     },
   };
-  const succeeded = command.store ? await runOnStore(command, invocation) : await command.run(invocation);
+  const succeeded = await runWith(command, invocation);
   progress.clear();
   return succeeded ? OK : FAILED;
+}
+
+async function runWith(command: Command, invocation: Invocation): Promise<boolean> {
+  if (command.store) return runOnStore(command, invocation);
+  return command.asksGateway ? runOnGateway(command, invocation) : command.run(invocation);
+}
+
+async function runOnGateway(command: GatewayCommand, invocation: Invocation): Promise<boolean> {
+  return withGateway(invocation.options['url'], (gateway) => command.run({ ...invocation, gateway }));
 }
 
 /** `verify` reads all records of an account at once, which may be hundreds of thousands. */
@@ -205,9 +260,6 @@ async function runOnStore(command: StoreCommand, invocation: Invocation): Promis
       ...invocation,
       store,
       open,
-      write: async (lines) => {
-        await pipeline(Readable.from(lines), process.stdout, { end: false });
-      },
     });
   } finally {
     for (const store of opened) await store.close();
@@ -221,10 +273,13 @@ function accountOf(command: StoreCommand, { positionals, options }: Invocation):
 
 /** @throws {UsageError} with a suggestion, for an unknown command */
 function findCommand(args: readonly string[]): Command {
-  const command = COMMANDS.find(({ name }) => isPrefix(name.split(' '), args));
-  if (command) return command;
+  // Of `accounts` and `accounts get`, the longer name.
+  const [command] = COMMANDS.filter(({ name }) => isPrefix(name.split(' '), args)).toSorted(
+    (one, other) => other.name.length - one.name.length,
+  );
   const [word = ''] = args;
   const typed = args.slice(0, 2).join(' ');
+  if (command && !SYNONYMS.has(typed)) return command;
   const names = COMMANDS.map(({ name }) => name);
   const families = [...new Set(names.map((name) => name.replace(/ .*/, '')))];
   const isFamily = families.includes(word);

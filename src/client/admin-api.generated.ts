@@ -455,6 +455,8 @@ export interface JournalEntry {
   /** a time, in UTC */
   readonly at: string;
   readonly id: string;
+  /** the x-request-id of the request; missing for a change that is about none */
+  readonly request_id?: string;
   /** USD, as a decimal string */
   readonly amount: string;
   /** USD, as a decimal string */
@@ -962,6 +964,13 @@ export interface Status {
   };
   /** that the store has not answered yet */
   readonly waiting_charges: number;
+  /** the oldest 100 of them */
+  readonly waiting: readonly ({
+    readonly account: string;
+    readonly request_id: string;
+    /** how long */
+    readonly waiting_ms: number;
+  })[];
   readonly outbox?: {
     readonly folder: string;
     /** why nothing can be written there */
@@ -986,6 +995,8 @@ export interface Verification {
   readonly findings: readonly ({
     readonly account: string;
     readonly invariant: "I1" | "I2" | "I3" | "I4" | "I5" | "I6" | "I7";
+    /** of the request that it is about */
+    readonly request_id?: string;
     readonly message: string;
   })[];
   readonly next_cursor: string | null;
@@ -1526,6 +1537,8 @@ export interface AccountClient {
   rotateKey(input: { readonly id: string } & Rotation, options?: ChangeOptions): Promise<CreatedCustomerKey>;
   /** Search the requests of the account. `GET /requests` */
   listRequests(input?: { readonly key?: string; readonly model?: string; readonly status?: string; readonly from?: string; readonly to?: string; readonly cursor?: string; readonly limit?: number }, options?: CallOptions): Promise<OwnRequests>;
+  /** Search the requests of the account, as CSV. `GET /requests` */
+  listRequestsCsv(input?: { readonly key?: string; readonly model?: string; readonly status?: string; readonly from?: string; readonly to?: string; readonly cursor?: string; readonly limit?: number }, options?: CallOptions): Promise<string>;
   /** Get a request of the account. `GET /requests/{request}` */
   getRequest(input: { readonly request: string }, options?: CallOptions): Promise<OwnRequest>;
   /** Get the statement of a month. `GET /statements/{month}` */

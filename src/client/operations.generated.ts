@@ -61,6 +61,7 @@ export const ACCOUNT_OPERATIONS = {
   resumeKey: {"method":"POST","path":"/keys/{id}/resume","hasBody":true,"answer":"json"},
   rotateKey: {"method":"POST","path":"/keys/{id}/rotate","hasBody":true,"answer":"json"},
   listRequests: {"method":"GET","path":"/requests","hasBody":false,"answer":"json"},
+  listRequestsCsv: {"method":"GET","path":"/requests","hasBody":false,"query":{"format":"csv"},"answer":"text"},
   getRequest: {"method":"GET","path":"/requests/{request}","hasBody":false,"answer":"json"},
   getStatement: {"method":"GET","path":"/statements/{month}","hasBody":false,"answer":"json"},
   getStatementCsv: {"method":"GET","path":"/statements/{month}","hasBody":false,"query":{"format":"csv"},"answer":"text"},

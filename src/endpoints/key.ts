@@ -1,6 +1,6 @@
 import type { Caller } from '../keys/caller.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { CreateKey, KeyStatus } from '../ledger/contract/key-records.ts';
+import type { BudgetStatus, CreateKey, KeyStatus } from '../ledger/contract/key-records.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { DAY_MS, dayOf, type UsageRow } from '../ledger/contract/usage.ts';
@@ -52,7 +52,9 @@ function keyBody(
   session: CreateKey | undefined,
   { daily, weekly, monthly }: Spent,
 ): object {
-  const [budget] = status?.budgets ?? [];
+  const { budgets = [] } = status ?? {};
+  const [budget] = budgets;
+  const [tightest] = budgets.toSorted((one, other) => (one.left < other.left ? -1 : 1));
   const [granted] = session?.limits?.budgets ?? [];
   const limit = budget?.amount ?? granted?.amount;
   const left = budget?.left ?? granted?.amount;
@@ -76,12 +78,33 @@ function keyBody(
     is_management_key: false,
     is_provisioning_key: false,
     creator_user_id: null,
+    organization_id: null,
+    workspace_id: null,
+    allowed_data_regions: [],
+    budgets: budgets.map(budgetBody),
+    effective_budget: tightest ? budgetBody(tightest) : null,
+    // A router has no free variants of models.
+    free_model_daily_requests: { limit: 0, remaining: 0, used: 0 },
     expires_at: expiresAt === undefined ? null : new Date(expiresAt).toISOString(),
     rate_limit: {
       requests: status?.limits.requestsPerMinute ?? -1,
       interval: '1m',
       note: 'This member is deprecated. GET /credits has the limits.',
     },
+  };
+}
+
+function budgetBody({ amount, per, spent, left, resetsAt }: BudgetStatus): object {
+  return {
+    scope: 'key_limit',
+    budget_id: null,
+    guardrail_id: null,
+    include_byok: false,
+    limit_usd: dollars(amount),
+    spend_usd: dollars(spent),
+    remaining_usd: dollars(left),
+    reset_interval: RESETS[per],
+    resets_at: resetsAt === undefined ? null : new Date(resetsAt).toISOString(),
   };
 }
 

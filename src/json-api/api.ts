@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
-import { createNodeHandler, type NodeHandler } from '../adapters/node.ts';
-import { createWebHandler, type WebHandler } from '../adapters/web.ts';
+import { createNodeHandler } from '../adapters/node.ts';
+import { createWebHandler } from '../adapters/web.ts';
 import { InternalError } from '../errors/router-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { trimSlashes } from '../http/url.ts';
@@ -10,17 +10,10 @@ import { asError } from '../platform/as-error.ts';
 import type { ApiOptions } from './api-options.ts';
 import { ApiRoutes } from './api-routes.ts';
 import { type AuditEvent, logAudit } from './audit-log.ts';
-import type { Actor, Endpoint } from './endpoint.ts';
+import type { Endpoint } from './endpoint.ts';
 import { handleRequest, type ServedApi } from './handle-request.ts';
-import { type ApiDescription, openApi } from './openapi.ts';
-
-/** Mounts as the router itself does: `app.use('/admin', admin)`, `http.createServer(admin)`, `/fastify`, `/koa`, `/hono`, `/next`. */
-export interface ApiHandler extends NodeHandler {
-  /** The fetch handler. Needs no `this`. */
-  readonly fetch: WebHandler;
-  /** Resolves once a request is answered and `onAudit` is done with it. `request` is the object that the router was given. */
-  settled(request: object): Promise<void>;
-}
+import { openApi } from './openapi.ts';
+import type { Actor, ApiDescription, ApiHandler } from './host-view.ts';
 
 /** An API to serve. */
 export interface ApiDefinition<Services, Caller extends Actor> extends Pick<

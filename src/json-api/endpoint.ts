@@ -3,17 +3,9 @@ import type * as v from 'valibot';
 import { NotPermittedError } from './errors.ts';
 import { object, type Schema } from './schema.ts';
 import { validate } from './validation.ts';
+import type { Actor } from './host-view.ts';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
-
-/** Who calls an API: its name for the audit, and what it may do. */
-export interface Actor {
-  readonly name: string;
-  /** An operation that needs another permission gets a 403. */
-  readonly may: readonly string[];
-  /** The account that it is bound to. */
-  readonly account?: string;
-}
 
 /**
  * One operation of an API. Its schemas validate requests and make the OpenAPI document.

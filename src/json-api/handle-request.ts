@@ -1,27 +1,14 @@
-import type { IncomingHttpHeaders } from 'node:http';
-
 import { InternalError, RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { pathOf } from '../http/url.ts';
 import { type AuditEvent, withoutSecrets } from './audit-log.ts';
 import type { ApiRoutes, RouteMatch } from './api-routes.ts';
-import { type Actor, assertMay, type Endpoint, type OperationResult, permissionFor } from './endpoint.ts';
+import { assertMay, type Endpoint, type OperationResult, permissionFor } from './endpoint.ts';
 import { AdminMethodNotAllowedError, NotFoundError, toAdminError } from './errors.ts';
 import type { Page } from './page.ts';
 import { parseRequest } from './parse-request.ts';
-
-/** What an API gets of a request to decide whose it is. */
-export interface ApiRequest {
-  /** Names in lower case. */
-  readonly headers: IncomingHttpHeaders;
-  readonly method: string;
-  /**
-   * Without the mount, with parameters decoded, but for `/` (`%2F`) and `%` (`%25`): `/accounts/ann@example.com/grants`; the
-   * page is `/`. A path that will get a 404 is unchanged.
-   */
-  readonly path: string;
-}
+import type { Actor, ApiRequest } from './host-view.ts';
 
 /** An API as requests find it. */
 export interface ServedApi<Services, Caller extends Actor> {

@@ -8,17 +8,7 @@ import * as v from 'valibot';
 
 import { type ChangeNotes, type Endpoint, nothing, permissionFor } from './endpoint.ts';
 import { component, components, type Schema } from './schema.ts';
-
-/** What the OpenAPI document says of an API beside its operations. */
-export interface ApiDescription {
-  /** As `admin API`, also for messages. */
-  readonly name: string;
-  readonly about: string;
-  /** What its page is, and who gets it. */
-  readonly page: string;
-  /** The bearer token that it takes, and what else it accepts. */
-  readonly token: { readonly name: string; readonly about: string };
-}
+import type { ApiDescription } from './host-view.ts';
 
 /** The operations of an API, whatever they use. */
 export type DescribedEndpoint = Omit<Endpoint<never, never>, 'prepare' | 'needs' | 'change'> & {

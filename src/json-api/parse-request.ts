@@ -4,7 +4,8 @@ import type { Exchange } from '../http/exchange.ts';
 import { readBytes } from '../http/read-body.ts';
 import { JsonScanner } from '../json/scanner.ts';
 import { tokenText } from '../json/token.ts';
-import { type Actor, type PreparedCall, type Endpoint, nothing, type RawInput } from './endpoint.ts';
+import { type PreparedCall, type Endpoint, nothing, type RawInput } from './endpoint.ts';
+import type { Actor } from './host-view.ts';
 import { CrossSiteRequestError } from './errors.ts';
 
 /** Far more than any operation needs. */

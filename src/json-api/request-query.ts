@@ -7,6 +7,7 @@ import {
   keyId,
   matching,
   object,
+  oneOf,
   requestId,
   type Schema,
   textOf,
@@ -42,7 +43,11 @@ export interface RequestQuery extends OwnRequestQuery {
   readonly code?: string | undefined;
 }
 
-export const ownRequestQuery: Schema<OwnRequestQuery> = object(ownMembers);
+export const ownRequestQuery: Schema<OwnRequestQuery & { readonly format?: 'json' | 'csv' | undefined }> =
+  object({
+    ...ownMembers,
+    format: v.optional(oneOf(['json', 'csv'])),
+  });
 
 export const requestQuery: Schema<RequestQuery> = object({
   account: v.optional(accountId),

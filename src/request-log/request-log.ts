@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 
-import { type RequestLogStore, TRIM_STEP } from '../ledger/contract/request-log.ts';
+import { LATE_ROWS_MS, type RequestLogStore, TRIM_STEP } from '../ledger/contract/request-log.ts';
 import type { Hooks, ResponseEnded, Settled } from '../observability/hooks.ts';
 import { type LoggedRequest, rowOf } from './logged-request.ts';
 import { RefusalQuota } from './refusal-quota.ts';
@@ -83,6 +83,8 @@ export class RequestLogWriter implements RequestLog {
   #writing: Promise<void> | undefined;
   #trimming: Promise<void> | undefined;
   #trimTimer: NodeJS.Timeout | undefined;
+  /** Deleted accounts whose late rows are forgotten by a timer, or at the end. */
+  readonly #forgetting = new Map<NodeJS.Timeout, () => Promise<void>>();
   /** The first write trims. */
   #writtenSinceTrim = Infinity;
   /** The failure was reported: the next is, once the store has taken something. */
@@ -141,12 +143,22 @@ export class RequestLogWriter implements RequestLog {
     };
   }
 
-  /** Deletes what is logged of an account. */
+  /** Deletes what is logged of an account, and once more, in a while, what other processes had not written yet. */
   async forget(account: string): Promise<void> {
     while (this.#writing) await this.#writing;
     this.#waiting = this.#waiting.filter(({ ended }) => ended.account !== account);
     for (const [id, { ended }] of this.#pending) if (ended.account === account) this.#pending.delete(id);
     await this.#options.store.forget(account);
+    const before = idAt(this.#options.now());
+    const timer = setTimeout(() => void again(), LATE_ROWS_MS).unref();
+    const again = async (): Promise<void> => {
+      clearTimeout(timer);
+      this.#forgetting.delete(timer);
+      await this.#options.store.forget(account, before).catch((error: unknown) => {
+        this.#report(`The log of requests may still have rows of the deleted account ${account}`, error);
+      });
+    };
+    this.#forgetting.set(timer, again);
   }
 
   /** Writes what waits. Never rejects: what can't be written waits on. */
@@ -163,6 +175,7 @@ export class RequestLogWriter implements RequestLog {
     for (const pending of this.#pending.values()) this.#writePending(pending);
     await this.flush();
     clearTimeout(this.#timer);
+    for (const again of this.#forgetting.values()) await again();
     await this.#trimming;
     this.#reportLost();
   }

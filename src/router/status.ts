@@ -1,8 +1,11 @@
 import { fetchStoreTime } from '../ledger/contract/store-clock.ts';
+import type { WaitingCharge } from '../ledger/reliability/retry-queue.ts';
 import { asError } from '../platform/as-error.ts';
 import type { RequestLogCounts } from '../request-log/request-log.ts';
 import type { RouterServices } from './services.ts';
 import { storeFault } from './store-fault.ts';
+
+export type { WaitingCharge };
 
 /** What operators see of a process: its store, what waits for it, and what it has logged. */
 export interface RouterStatus {
@@ -13,6 +16,8 @@ export interface RouterStatus {
   readonly store: StoreStatus;
   /** Charges that the store has not answered yet, including those in the outbox. */
   readonly waitingCharges: number;
+  /** The oldest 100 of them. */
+  readonly waiting: readonly WaitingCharge[];
   /** Undefined without the option `outboxDir`. */
   readonly outbox?: OutboxStatus;
   /** Of the log of requests, since the process started. */
@@ -34,6 +39,8 @@ export interface OutboxStatus {
   /** Why nothing can be written; undefined while it can. */
   readonly error?: string;
 }
+
+const MAX_WAITING = 100;
 
 /** Asks the store for its time. Never rejects. */
 export async function routerStatus(
@@ -59,6 +66,7 @@ export async function routerStatus(
       ...(fault && { error: fault.message }),
     },
     waitingCharges: store.waitingCharges,
+    waiting: store.listWaiting(MAX_WAITING),
     ...(outboxDir !== undefined && {
       outbox: { folder: outboxDir, ...(outboxFailure && { error: outboxFailure.message }) },
     }),

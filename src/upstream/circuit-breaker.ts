@@ -183,7 +183,6 @@ export class CircuitBreaker {
   /** @param byHand - its ejection by an operator */
   status(now: number, byHand: EjectionByHand | undefined): TargetStatus {
     const { provider, healthKey: model } = this.#target;
-    const firstByteMs = this.#latency.at(now);
     const retryAt = byHand ? byHand.until?.getTime() : this.#retryAt;
     const isEjected = byHand !== undefined || this.#retryAt !== 0;
     return {
@@ -192,7 +191,7 @@ export class CircuitBreaker {
       state: !isEjected ? 'healthy' : this.#probe && !byHand ? 'probing' : 'ejected',
       failuresInARow: this.#failures,
       ...(isEjected && retryAt !== undefined && { retryAt }),
-      ...(firstByteMs > 0 && { firstByteMs: Math.round(firstByteMs) }),
+      ...(this.#latency.isKnown && { firstByteMs: Math.round(this.#latency.at(now)) }),
       running: this.#running,
     };
   }
@@ -303,7 +302,12 @@ const DECAY_MS = 10_000;
  */
 class PeakAverage {
   #value = 0;
+  /** 0 before the first value. */
   #at = 0;
+
+  get isKnown(): boolean {
+    return this.#at !== 0;
+  }
 
   add(value: number, now: number): void {
     if (value >= this.#value) this.#value = value;

@@ -162,6 +162,12 @@ export function describeAllowances(ledger: LedgerFixture): void {
       expect(await lots()).toEqual([`pro:2026-03-01T00:00:00Z ${MAX - 100n}`]);
     });
 
+    it('lifts one that is in debt for its holds to the largest amount, to the nano-dollar', async () => {
+      await ledger.store.setFloor({ account: 'acme', floor: -20n });
+      await admit(1, 110n);
+      expect(await allow({ amount: MAX })).toMatchObject({ code: 'ok', available: MAX - 110n });
+    });
+
     it('is one of ten', async () => {
       for (let n = 1; n <= 10; n++) expect(await allow({ id: `p${n}` })).toMatchObject({ code: 'ok' });
       expect(await allow({ id: 'p11' })).toMatchObject({ code: 'too_many_allowances' });

@@ -1157,8 +1157,9 @@ class Account {
     }));
 
   #upToRoom(amount: bigint): bigint {
-    const room = 9_007_199_254_740_991n - this.available() - this.held();
-    return amount < room ? amount : room;
+    const most = 9_007_199_254_740_991n;
+    const rooms = [amount, most, most - this.available() - this.held()];
+    return rooms.toSorted((a, b) => Number(a - b))[0]!;
   }
 
   sink(floor: bigint): void {

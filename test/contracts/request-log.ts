@@ -87,5 +87,14 @@ export function describeRequestLog(ledger: LedgerFixture): void {
       expect(await log().page({ ...ALL, account: 'acme' })).toEqual([]);
       await log().forget('acme');
     });
+
+    it('forgets what an account has before an id, and nothing newer', async (test) => {
+      test.skip(!ledger.store.requestLog);
+      await log().append([row(1), row(2), row(3)]);
+      await log().append([row(4, 'other')]);
+      await log().forget('acme', row(3).id);
+      expect(ids(await log().page({ ...ALL, account: 'acme' }))).toEqual([row(3).id]);
+      expect(ids(await log().page(ALL))).toContain(row(4).id);
+    });
   });
 }

@@ -1,9 +1,16 @@
-import { createAccounts } from '../../ledger/operations/accounts.ts';
-import { table } from '../terminal/table.ts';
+import { type AccountInfo, createAccounts } from '../../ledger/operations/accounts.ts';
 import { type AccountDetails, type Accounts, createAccountPolicies } from '../../keys/account-policies.ts';
 import { policyText } from '../../keys/key-policy.ts';
+import type { Column } from '../terminal/listing.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
-import { NotFoundError, requireAccount, type StoreCommand, usd, UsageError } from './command.ts';
+import {
+  amountColumn,
+  NotFoundError,
+  requireAccount,
+  type StoreCommand,
+  usd,
+  UsageError,
+} from './command.ts';
 import { POLICY_OPTIONS, policyChanges } from './key-options.ts';
 import { counterFacts, factsText } from './keys.ts';
 
@@ -13,26 +20,41 @@ export const accountsCommand: StoreCommand = {
   store: 'exists',
   positionals: '',
   options: {},
-  examples: ['accounts', 'accounts --json'],
-  async run({ options: { json }, store, print }) {
-    const accounts = createAccounts(store);
-    const rows: string[][] = [];
-    let cursor: string | undefined;
-    do {
-      const page = await accounts.list({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
-      for (const account of page.accounts) {
-        if (json !== undefined) print('', account);
-        const { id, balance, held, spent, granted, frozen } = account;
-        rows.push([id, ...[balance, held, spent, granted].map(usd), frozen ? 'frozen' : 'active']);
-      }
-      ({ cursor } = page);
-    } while (cursor !== undefined);
-    if (json !== undefined) return true;
-    if (rows.length === 0) print('no accounts', {});
-    else for (const line of table(HEADS, rows)) print(line, {});
+  printsRows: true,
+  examples: ['accounts', 'accounts --csv > accounts.csv'],
+  async run({ store, list }) {
+    await list({ columns: COLUMNS, rows: accountsOf(store), none: 'no accounts' });
     return true;
   },
 };
+
+const COLUMNS: readonly Column<AccountInfo>[] = [
+  { name: 'id', head: 'ACCOUNT', value: ({ id }) => id },
+  amountColumn('balance'),
+  amountColumn('creditLimit', true),
+  amountColumn('held'),
+  amountColumn('spent'),
+  amountColumn('granted'),
+  amountColumn('expired', true),
+  amountColumn('writtenOff', true),
+  {
+    name: 'frozen',
+    head: 'STATE',
+    value: ({ frozen }) => frozen,
+    shown: ({ frozen }) => (frozen ? 'frozen' : 'active'),
+  },
+];
+const PAGE = 1000;
+
+async function* accountsOf(store: LedgerStore): AsyncGenerator<AccountInfo, void, undefined> {
+  const accounts = createAccounts(store);
+  let cursor: string | undefined;
+  do {
+    const page = await accounts.list({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
+    yield* page.accounts;
+    ({ cursor } = page);
+  } while (cursor !== undefined);
+}
 
 export const getAccountCommand: StoreCommand = {
   name: 'accounts get',
@@ -127,6 +149,3 @@ function details({ id, balance, held, spent, granted, frozen, policy, limits }: 
       : []),
   ]);
 }
-
-const HEADS = ['ACCOUNT', 'BALANCE', 'HELD', 'SPENT', 'GRANTED', 'STATE'];
-const PAGE = 1000;

@@ -7,7 +7,26 @@ import { didYouMean, notOneOf } from '../../platform/did-you-mean.ts';
 const STORE_OPTIONS: Readonly<Record<string, CommandOption>> = {
   store: { value: 'URL', help: 'the store, such as sqlite:FILE or redis://HOST' },
   config: { value: 'FILE', help: 'a config that names the store' },
+};
+
+/** That of `serve --admin` on this machine. */
+export const DEFAULT_GATEWAY_URL = 'http://127.0.0.1:8787/admin';
+
+/** Options of all commands that ask a running gateway. */
+const GATEWAY_OPTIONS: Readonly<Record<string, CommandOption>> = {
+  url: {
+    value: 'URL',
+    help: `the admin API of a running gateway; default: ${DEFAULT_GATEWAY_URL}. Its token is ADMIN_TOKEN in the environment`,
+  },
+};
+
+/** What a command prints is for a program to read. */
+const JSON_OPTION: Readonly<Record<string, CommandOption>> = {
   json: { help: 'print JSON, one object per line' },
+};
+
+const CSV_OPTION: Readonly<Record<string, CommandOption>> = {
+  csv: { help: 'print CSV, for spreadsheets' },
 };
 
 const COMMON_OPTIONS: Readonly<Record<string, CommandOption>> = {
@@ -17,7 +36,15 @@ const COMMON_OPTIONS: Readonly<Record<string, CommandOption>> = {
 
 /** All options of a command, its own ones first. */
 export function optionsOf(command: Command): Readonly<Record<string, CommandOption>> {
-  return { ...command.options, ...(command.store && STORE_OPTIONS), ...COMMON_OPTIONS };
+  const { options, printsRows, store, asksGateway } = command;
+  return {
+    ...options,
+    ...(printsRows && CSV_OPTION),
+    ...((printsRows ?? store ?? asksGateway) && JSON_OPTION),
+    ...(store && STORE_OPTIONS),
+    ...(asksGateway && GATEWAY_OPTIONS),
+    ...COMMON_OPTIONS,
+  };
 }
 
 export interface ParsedArguments {
@@ -29,13 +56,15 @@ export interface ParsedArguments {
 export function parseArguments(command: Command, args: readonly string[]): ParsedArguments {
   const known = optionsOf(command);
   const options = Object.fromEntries(
-    Object.entries(known).map(([name, { value }]) => [
-      name,
-      {
-        type: value === undefined ? ('boolean' as const) : ('string' as const),
-        ...(name === 'help' && { short: 'h' }),
-      },
-    ]),
+    Object.entries(known).flatMap(([name, { value, alias = name }]) =>
+      [name, alias].map((each) => [
+        each,
+        {
+          type: value === undefined ? ('boolean' as const) : ('string' as const),
+          ...(name === 'help' && { short: 'h' }),
+        },
+      ]),
+    ),
   );
   // A negative amount is an argument, not an option.
   const { tokens } = parseArgs({
@@ -50,7 +79,8 @@ export function parseArguments(command: Command, args: readonly string[]): Parse
   for (const token of tokens) {
     if (token.kind === 'positional') positionals.push(plain(token.value));
     if (token.kind !== 'option') continue;
-    const { name, rawName, value } = token;
+    const { rawName, value } = token;
+    const name = documentedName(token.name, known);
     const option = Object.hasOwn(known, name) ? known[name] : undefined;
     if (!option) throw new UsageError(`unknown option ${rawName}${suggestion(rawName, known)}`);
     const wantsValue = option.value !== undefined;
@@ -62,6 +92,10 @@ export function parseArguments(command: Command, args: readonly string[]): Parse
     checkChoices(name, option, given[name]);
   }
   return { options: given, positionals };
+}
+
+function documentedName(given: string, known: Readonly<Record<string, CommandOption>>): string {
+  return Object.keys(known).find((name) => known[name]?.alias === given) ?? given;
 }
 
 /** @throws {UsageError} for a value that the option doesn't accept */
@@ -89,6 +123,9 @@ export function requireArguments(
   if (extra !== undefined) {
     const hint = isConfigFile(command, extra) ? `; did you mean --config ${extra}?` : '';
     throw new UsageError(`unexpected argument ${JSON.stringify(extra)}${hint}`, usage);
+  }
+  if (options['json'] !== undefined && options['csv'] !== undefined) {
+    throw new UsageError('--json and --csv exclude each other', usage);
   }
   for (const [name, option] of Object.entries(command.options)) {
     if (option.isRequired && options[name] === undefined) {

@@ -4,7 +4,7 @@ import type { CheckRow } from '../check/check.ts';
 import type { ComparedPrice } from '../check/compare-prices.ts';
 import { wholeNumber, plural, type PlainCommand, UsageError } from './command.ts';
 import { requireConfig } from './find-store.ts';
-import { table } from '../terminal/table.ts';
+import type { Column } from '../terminal/listing.ts';
 
 const DEFAULT_TIMEOUT_S = 20;
 
@@ -17,10 +17,10 @@ export const checkCommand: PlainCommand = {
     'no-completion': { help: 'send no completions, which cost a token or two per target' },
     timeout: { value: 'SECONDS', help: `timeout of each request; default: ${DEFAULT_TIMEOUT_S}` },
     strict: { help: 'exit with 1 on warnings, too' },
-    json: { help: 'print JSON, one object per line' },
   },
+  printsRows: true,
   examples: ['check', 'check --no-completion --strict --env-file .env'],
-  async run({ options, print, progress }) {
+  async run({ options, list, print, progress }) {
     const path = requireConfig(options['config']);
     const seconds = wholeNumber(options['timeout'] ?? String(DEFAULT_TIMEOUT_S), '--timeout');
     if (seconds < 1 || seconds > 3600) throw new UsageError('--timeout must be from 1 to 3600 seconds');
@@ -35,31 +35,55 @@ export const checkCommand: PlainCommand = {
     });
     const failed = rows.filter(({ ok }) => ok === false);
     const isFine = options['strict'] === undefined || warningsOf(rows).length === 0;
-    if (options['json'] === undefined) for (const line of report(rows)) print(line, {});
-    else for (const row of rows) print('', row);
+    await list({ columns: COLUMNS, rows });
+    if (options['json'] === undefined && options['csv'] === undefined) {
+      for (const line of notes(rows)) print(line, {});
+    }
     return failed.length === 0 && isFine;
   },
 };
 
-function report(rows: readonly CheckRow[]): string[] {
-  const failed = rows.filter(({ ok }) => ok === false);
-  const lines = table(
-    ['PROVIDER', 'MODEL', 'LISTED', 'FIRST BYTE', 'USAGE', 'BILLED', 'PRICE', ''],
-    rows.map(({ provider, model, models, sampleOf, listed, firstByteMs, usage, billed, prices, ok }) => [
-      provider,
-      model === undefined
-        ? models === undefined
-          ? ''
-          : plural(models, 'model')
-        : `${model}${sampleOf ? ` (for ${sampleOf.join(', ')})` : ''}`,
-      listed === undefined ? '' : listed ? 'yes' : 'no',
-      firstByteMs === undefined ? '' : `${firstByteMs} ms`,
-      usage ?? '',
+const COLUMNS: readonly Column<CheckRow>[] = [
+  { name: 'provider', value: ({ provider }) => provider },
+  { name: 'model', value: ({ model }) => model, shown: shownModel },
+  {
+    name: 'listed',
+    value: ({ listed }) => listed,
+    shown: ({ listed }) => (listed === undefined ? '' : listed ? 'yes' : 'no'),
+  },
+  {
+    name: 'firstByteMs',
+    head: 'FIRST BYTE',
+    value: ({ firstByteMs }) => firstByteMs,
+    shown: ({ firstByteMs }) => (firstByteMs === undefined ? '' : `${firstByteMs} ms`),
+  },
+  { name: 'usage', value: ({ usage }) => usage, shown: ({ usage = '' }) => usage },
+  { name: 'billedInput', value: ({ billed }) => billed?.input, isOnlyCsv: true },
+  { name: 'billedOutput', value: ({ billed }) => billed?.output, isOnlyCsv: true },
+  {
+    name: 'billed',
+    value: ({ billed }) => billed?.source,
+    shown: ({ billed, prices }) =>
       billed ? `$${billed.input} / $${billed.output}` : prices ? 'unknown' : '',
-      worst(prices ?? []),
-      ok === undefined ? 'skipped' : ok ? 'ok' : 'FAILED',
-    ]),
-  );
+  },
+  { name: 'price', value: ({ prices }) => worst(prices ?? []), shown: ({ prices }) => worst(prices ?? []) },
+  {
+    name: 'ok',
+    head: '',
+    value: ({ ok }) => ok,
+    shown: ({ ok }) => (ok === undefined ? 'skipped' : ok ? 'ok' : 'FAILED'),
+  },
+  { name: 'problem', value: ({ problem }) => problem, isOnlyCsv: true },
+];
+
+function shownModel({ model, models, sampleOf }: CheckRow): string {
+  if (model === undefined) return models === undefined ? '' : plural(models, 'model');
+  return `${model}${sampleOf ? ` (for ${sampleOf.join(', ')})` : ''}`;
+}
+
+/** What is below the table. */
+function notes(rows: readonly CheckRow[]): readonly string[] {
+  const failed = rows.filter(({ ok }) => ok === false);
   const problems = failed.map(({ provider, model, problem }) => {
     const what = model === undefined ? provider : `${provider} ${model}`;
     return `${styleText('red', what)}: ${problem}`;
@@ -71,7 +95,6 @@ function report(rows: readonly CheckRow[]): string[] {
     ...(found.length > 0 ? [plural(found.length, 'warning')] : []),
   ];
   return [
-    ...lines,
     ...unpricedNotes(rows),
     ...bodyRules(rows),
     '',

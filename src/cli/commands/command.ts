@@ -1,7 +1,9 @@
+import type { AdminClient } from '../../client/admin-api.generated.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
+import type { Column, Listing } from '../terminal/listing.ts';
 
-/** A command of the CLI: one file each, listed in `main.ts`. */
-export type Command = StoreCommand | PlainCommand;
+/** A command of the CLI, listed in `main.ts`. */
+export type Command = StoreCommand | GatewayCommand | PlainCommand;
 
 /** Help and argument syntax of a command. */
 export interface CommandText {
@@ -14,6 +16,8 @@ export interface CommandText {
   readonly options: Readonly<Record<string, CommandOption>>;
   /** Values of a positional argument that has few, by its name: `{ SHELL: ['bash', 'zsh'] }`. */
   readonly choices?: Readonly<Record<string, readonly string[]>>;
+  /** It prints rows, with `list`: then it takes `--json` and `--csv`. */
+  readonly printsRows?: true;
   /** Command lines for the help, without the program's name. */
   readonly examples: readonly string[];
 }
@@ -29,19 +33,30 @@ export interface CommandOption {
   readonly pattern?: RegExp;
   /** Takes several of `choices`, separated by commas. */
   readonly isList?: true;
+  /** Another name that is accepted for it, and not documented. */
+  readonly alias?: string;
 }
 
 /** A command on a store, which `main` finds and opens. */
 export interface StoreCommand extends CommandText {
+  readonly asksGateway?: never;
   /** `may-be-new`: creates the file of a store that a config names; otherwise the file must exist. */
   readonly store: 'exists' | 'may-be-new';
   /** Resolves to whether it succeeded: if not, the exit code is 1. */
   run(invocation: StoreInvocation): Promise<boolean>;
 }
 
+/** A command that asks a running gateway through its admin API. */
+export interface GatewayCommand extends CommandText {
+  readonly store?: never;
+  readonly asksGateway: true;
+  run(invocation: GatewayInvocation): Promise<boolean>;
+}
+
 /** A command without a store. */
 export interface PlainCommand extends CommandText {
   readonly store?: never;
+  readonly asksGateway?: never;
   run(invocation: Invocation): Promise<boolean>;
 }
 
@@ -51,6 +66,8 @@ export interface Invocation {
   readonly options: Readonly<Record<string, string | undefined>>;
   /** Prints a line: the text, or with `--json` the object. */
   readonly print: (text: string, object: object) => void;
+  /** Prints rows as they come, with back-pressure: a table, or what `--json` or `--csv` asks for. */
+  readonly list: <Row extends object>(listing: Listing<Row>) => Promise<void>;
   /** Prints a line for people only: on stderr, and not with `--json`. */
   readonly note: (text: string) => void;
   /** Shows the progress of long work on a terminal. */
@@ -60,10 +77,12 @@ export interface Invocation {
 export interface StoreInvocation extends Invocation {
   /** Closed after the command. */
   readonly store: LedgerStore;
-  /** Streams lines to stdout, with back-pressure. */
-  readonly write: (lines: AsyncIterable<string>) => Promise<void>;
   /** Opens another store, which may be new; closed after the command. */
   readonly open: (url: string) => LedgerStore;
+}
+
+export interface GatewayInvocation extends Invocation {
+  readonly gateway: AdminClient;
 }
 
 /** Invalid command line: the exit code is 2. */
@@ -104,6 +123,20 @@ export function required({ options }: Invocation, name: string): string {
 /** An amount in USD for people: `-1.00` as `-$1.00`. */
 export function usd(amount: string): string {
   return amount.startsWith('-') ? `-$${amount.slice(1)}` : `$${amount}`;
+}
+
+/** A column with an amount in USD, which has its sign in a table. */
+export function amountColumn<Row extends object>(name: keyof Row & string, isOnlyCsv = false): Column<Row> {
+  const value = (row: Row): string => {
+    const amount = row[name];
+    return typeof amount === 'string' ? amount : '';
+  };
+  return {
+    name,
+    value,
+    shown: (row) => (value(row) === '' ? '–' : usd(value(row))),
+    ...(isOnlyCsv && { isOnlyCsv: true }),
+  };
 }
 
 /** `1 account`, `2 accounts`, `2 entries` */

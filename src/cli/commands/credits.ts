@@ -1,9 +1,16 @@
-import { styleText } from 'node:util';
-
 import { createAccounts } from '../../ledger/operations/accounts.ts';
 import { createCredits, type CreditsChange } from '../../ledger/operations/credits.ts';
-import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
-import { wholeNumber, date, required, type StoreCommand, type StoreInvocation, usd } from './command.ts';
+import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
+import type { Column } from '../terminal/listing.ts';
+import {
+  amountColumn,
+  wholeNumber,
+  date,
+  required,
+  type StoreCommand,
+  type StoreInvocation,
+  usd,
+} from './command.ts';
 
 export const grantCommand: StoreCommand = {
   name: 'credits grant',
@@ -40,6 +47,31 @@ export const grantCommand: StoreCommand = {
   },
 };
 
+export const grantsCommand: StoreCommand = {
+  name: 'credits grants',
+  summary: "Show what is left of an account's grants, in the order in which it is spent",
+  store: 'exists',
+  positionals: 'ACCOUNT',
+  options: {},
+  printsRows: true,
+  examples: ['credits grants acme'],
+  async run({ positionals: [account = ''], store, list }) {
+    await list({
+      columns: [
+        'id',
+        amountColumn('amount'),
+        amountColumn('remaining'),
+        'priority',
+        'expiresAt',
+        'allowance',
+      ],
+      rows: await createCredits(store).lots(account),
+      none: 'no grants',
+    });
+    return true;
+  },
+};
+
 export const adjustCommand: StoreCommand = {
   name: 'credits adjust',
   summary: "Correct an account's balance, up or down",
@@ -68,34 +100,56 @@ export const balanceCommand: StoreCommand = {
   store: 'exists',
   positionals: '[ACCOUNT]',
   options: {},
+  printsRows: true,
   examples: ['credits balance', 'credits balance acme'],
-  async run({ positionals: [account], options: { json }, store, print }) {
-    const accounts = createAccounts(store);
-    const credits = createCredits(store);
-    let count = 0;
-    for await (const each of account === undefined ? credits.accounts() : [account]) {
-      const found = await accounts.get(each);
-      if (!found) continue;
-      count += 1;
-      const { balance, creditLimit, held, spent, granted, expired, writtenOff, frozen } = found;
-      const numbers = `${usd(balance)} available, ${usd(held)} held, ${usd(spent)} used of ${usd(granted)} granted`;
-      const state = frozen ? `, ${styleText('yellow', 'frozen')}` : '';
-      print(`${escapeControlCharacters(each)}: ${numbers}${state}`, {
-        account: each,
-        balance,
-        creditLimit,
-        held,
-        totalUsed: spent,
-        totalGranted: granted,
-        expired,
-        writtenOff,
-        frozen,
-      });
-    }
-    if (count === 0 && json === undefined) print('no accounts', {});
+  async run({ positionals: [account], store, list }) {
+    await list({ columns: BALANCE_COLUMNS, rows: balancesOf(store, account), none: 'no accounts' });
     return true;
   },
 };
+
+interface Balance {
+  readonly account: string;
+  readonly balance: string;
+  readonly creditLimit: string;
+  readonly held: string;
+  readonly totalUsed: string;
+  readonly totalGranted: string;
+  readonly expired: string;
+  readonly writtenOff: string;
+  readonly frozen: boolean;
+}
+
+const BALANCE_COLUMNS: readonly (Column<Balance> | 'account')[] = [
+  'account',
+  amountColumn('balance'),
+  amountColumn('creditLimit'),
+  amountColumn('held'),
+  amountColumn('totalUsed'),
+  amountColumn('totalGranted'),
+  amountColumn('expired'),
+  amountColumn('writtenOff'),
+  {
+    name: 'frozen',
+    head: 'STATE',
+    value: ({ frozen }) => frozen,
+    shown: ({ frozen }) => (frozen ? 'frozen' : 'active'),
+  },
+];
+
+async function* balancesOf(
+  store: LedgerStore,
+  account: string | undefined,
+): AsyncGenerator<Balance, void, undefined> {
+  const accounts = createAccounts(store);
+  for await (const each of account === undefined ? store.accounts() : [account]) {
+    const found = await accounts.get(each);
+    if (!found) continue;
+    const { id, spent: totalUsed, granted: totalGranted, ...rest } = found;
+    const { balance, creditLimit, held, expired, writtenOff, frozen } = rest;
+    yield { account: id, balance, creditLimit, held, totalUsed, totalGranted, expired, writtenOff, frozen };
+  }
+}
 
 export const compactCommand: StoreCommand = {
   name: 'credits compact',

@@ -13,7 +13,11 @@ export function overview(commands: readonly Command[]): string {
   return [
     `Usage: ${NAME} COMMAND …`,
     '',
-    ...list(({ store }) => !store),
+    ...list(({ store, asksGateway }) => !store && !asksGateway),
+    '',
+    bold('Commands on a running gateway, through its admin API:'),
+    '',
+    ...list(({ asksGateway }) => asksGateway === true),
     '',
     bold('Commands on a store, also while an app or server uses it:'),
     '',

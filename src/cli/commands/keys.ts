@@ -1,10 +1,4 @@
-import {
-  type ApiKeyDetails,
-  type ApiKeyInfo,
-  type ApiKeys,
-  type CreatedApiKey,
-  createApiKeys,
-} from '../../keys/api-keys.ts';
+import { type ApiKeyDetails, type ApiKeys, type CreatedApiKey, createApiKeys } from '../../keys/api-keys.ts';
 import { policyText } from '../../keys/key-policy.ts';
 import type { LimitCounters } from '../../keys/limit-counters.ts';
 import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
@@ -19,7 +13,6 @@ import {
   UsageError,
 } from './command.ts';
 import { POLICY_OPTIONS, policyChanges, policyFrom } from './key-options.ts';
-import { table } from '../terminal/table.ts';
 
 export const createKeyCommand: StoreCommand = {
   name: 'keys create',
@@ -47,13 +40,21 @@ export const listKeysCommand: StoreCommand = {
   store: 'exists',
   positionals: 'ACCOUNT',
   options: {},
-  examples: ['keys list acme'],
-  async run({ positionals: [account = ''], options: { json }, store, print }) {
-    const keys = await keysOf(store).list(account);
-    if (json !== undefined) for (const key of keys) print('', key);
-    else if (keys.length === 0) print(`${account}: no keys`, {});
-    else
-      for (const line of table(['ID', 'NAME', 'STATE', 'CREATED', 'POLICY'], keys.map(row))) print(line, {});
+  printsRows: true,
+  examples: ['keys list acme', 'keys list acme --csv > keys.csv'],
+  async run({ positionals: [account = ''], store, list }) {
+    const rows = await keysOf(store).list(account);
+    await list({
+      columns: [
+        'id',
+        'name',
+        'state',
+        { name: 'createdAt', head: 'CREATED', value: ({ createdAt }) => createdAt },
+        { name: 'policy', value: policyText },
+      ],
+      rows,
+      none: `${account}: no keys`,
+    });
     return true;
   },
 };
@@ -216,10 +217,6 @@ function noKey(invocation: StoreInvocation): NotFoundError {
 /** The message doesn't show what was given: it may be a secret. */
 function noKeyFound(): NotFoundError {
   return new NotFoundError('no key has this secret or id, or it was rotated since', { error: 'no_key' });
-}
-
-function row(key: ApiKeyInfo): readonly string[] {
-  return [key.id, key.name, key.state, time(key.createdAt), policyText(key)];
 }
 
 function details(key: ApiKeyDetails): string {

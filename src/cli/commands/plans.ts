@@ -1,12 +1,16 @@
+import { setTimeout } from 'node:timers/promises';
+
+import { LATE_ROWS_MS } from '../../ledger/contract/request-log.ts';
+import { idAt } from '../../request-log/search.ts';
 import { AccountBusyError, createAccounts } from '../../ledger/operations/accounts.ts';
 import { createCredits } from '../../ledger/operations/credits.ts';
 import { ALLOWANCE_PERIODS, ROLLOVERS } from '../../ledger/contract/allowances.ts';
 import { statementCsv } from '../../ledger/operations/statement.ts';
 import { table } from '../terminal/table.ts';
 import {
+  amountColumn,
   date,
   NotFoundError,
-  requireAccount,
   required,
   type StoreCommand,
   usd,
@@ -74,27 +78,23 @@ export const allowancesCommand: StoreCommand = {
   store: 'exists',
   positionals: 'ACCOUNT',
   options: {},
+  printsRows: true,
   examples: ['credits allowances acme'],
-  async run({ positionals: [account = ''], options: { json }, store, print }) {
-    await requireAccount(store, account);
-    const found = await createCredits(store).allowances(account);
-    if (json !== undefined) for (const each of found) print('', each);
-    else if (found.length === 0) print('no allowances', {});
-    else {
-      const heads = ['ID', 'AMOUNT', 'PER', 'LEFT', 'ROLLOVER', 'RESETS', 'UNTIL'];
-      const rows = found.map(({ id, amount, per, remaining, rollover, resetsAt, until }) => {
-        return [
-          id,
-          usd(amount),
-          per,
-          usd(remaining),
-          rollover,
-          resetsAt.toISOString(),
-          until?.toISOString() ?? '',
-        ];
-      });
-      for (const line of table(heads, rows)) print(line, {});
-    }
+  async run({ positionals: [account = ''], store, list }) {
+    const rows = await createCredits(store).allowances(account);
+    await list({
+      columns: [
+        'id',
+        amountColumn('amount'),
+        'per',
+        amountColumn('remaining'),
+        'rollover',
+        'resetsAt',
+        'until',
+      ],
+      rows,
+      none: 'no allowances',
+    });
     return true;
   },
 };
@@ -166,7 +166,8 @@ export const statementCommand: StoreCommand = {
   summary: 'Show the statement of a month',
   store: 'exists',
   positionals: 'ACCOUNT MONTH',
-  options: { csv: { help: 'print CSV, for spreadsheets' } },
+  options: {},
+  printsRows: true,
   examples: ['credits statement acme 2026-11', 'credits statement acme 2026-11 --csv > acme.csv'],
   async run({ positionals: [account = '', month = ''], options: { csv }, store, print }) {
     const found = await createCredits(store).statement(account, month);
@@ -206,7 +207,7 @@ export const deleteAccountCommand: StoreCommand = {
   positionals: 'ACCOUNT',
   options: {},
   examples: ['delete acme'],
-  async run({ positionals: [account = ''], store, print }) {
+  async run({ positionals: [account = ''], store, print, progress }) {
     const deleted = await createAccounts(store)
       .delete(account)
       .catch((error: unknown) => {
@@ -214,6 +215,11 @@ export const deleteAccountCommand: StoreCommand = {
         throw new NotFoundError(error.message, { account, error: error.code });
       });
     if (!deleted) throw new NotFoundError(`there is no account ${account}`, { account, error: 'no_account' });
+    if (((await store.liveGateways?.())?.size ?? 0) > 0) {
+      progress('waiting for what gateways have not logged yet …');
+      await setTimeout(LATE_ROWS_MS);
+      await store.requestLog?.forget(account, idAt(deleted.deletedAt.getTime()));
+    }
     print(`${account}: deleted; its sums are ${deleted.id}`, deleted);
     return deleted.durable !== false;
   },

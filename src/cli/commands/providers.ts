@@ -1,67 +1,53 @@
-import type { AdminClient, AttemptStats, ProviderStatus } from '../../client/admin-api.generated.ts';
-import { createAdminClient } from '../../client/admin-client.ts';
-import { csvLine } from '../../ledger/operations/csv.ts';
-import { table } from '../terminal/table.ts';
-import {
-  type CommandOption,
-  type Invocation,
-  type PlainCommand,
-  UsageError,
-  wholeNumber,
-} from './command.ts';
+import type {
+  AttemptStats,
+  ProviderFault,
+  ProviderKey,
+  ProviderStatus,
+} from '../../client/admin-api.generated.ts';
+import type { Column } from '../terminal/listing.ts';
+import { type GatewayCommand, type Invocation, UsageError, wholeNumber } from './command.ts';
 
-const DEFAULT_URL = 'http://127.0.0.1:8787/admin';
-
-const GATEWAY_OPTIONS: Readonly<Record<string, CommandOption>> = {
-  url: {
-    value: 'URL',
-    help: `the admin API of a running gateway; default: ${DEFAULT_URL}. Its token is ADMIN_TOKEN in the environment`,
-  },
-  json: { help: 'print JSON, one object per line' },
-};
-
-export const providersCommand: PlainCommand = {
+export const providersCommand: GatewayCommand = {
   name: 'providers',
   summary: 'Show the providers of a running gateway: state, errors, speed',
+  asksGateway: true,
   positionals: '',
   options: {
     errors: { help: 'show the last errors of each provider instead, newest first' },
     keys: { help: 'show the API keys of each provider instead, with their rate limits' },
-    csv: { help: 'print CSV, for spreadsheets' },
-    ...GATEWAY_OPTIONS,
   },
+  printsRows: true,
   examples: ['providers', 'providers --errors', 'providers --url https://api.example.com/admin --json'],
-  async run(invocation) {
-    const { options, print } = invocation;
-    const { json, csv, errors, keys } = options;
-    if (json !== undefined && csv !== undefined) throw new UsageError('--json and --csv exclude each other');
+  async run({ options: { errors, keys }, gateway, list }) {
     if (errors !== undefined && keys !== undefined)
       throw new UsageError('--errors and --keys exclude each other');
-    const { data } = await gatewayOf(invocation).listProviders();
-    if (json !== undefined) for (const provider of data) print('', provider);
-    else {
-      const sheet =
-        errors !== undefined ? errorSheet(data) : keys !== undefined ? keySheet(data) : stateSheet(data);
-      for (const line of csv === undefined ? asTable(sheet) : asCsv(sheet)) print(line, {});
+    const { data } = await gateway.listProviders();
+    if (errors !== undefined) {
+      await list({ columns: ERROR_COLUMNS, rows: data.flatMap(errorsOf), none: 'no errors' });
+    } else if (keys !== undefined) {
+      await list({ columns: KEY_COLUMNS, rows: data.flatMap(keysOf), none: 'no keys' });
+    } else {
+      const rows = data.flatMap(statesOf);
+      await list({ columns: STATE_COLUMNS, rows, none: 'no providers', objects: data });
     }
     return true;
   },
 };
 
-export const ejectProviderCommand: PlainCommand = {
+export const ejectProviderCommand: GatewayCommand = {
   name: 'providers eject',
   summary: 'Send nothing more to a provider, or to one of its models',
+  asksGateway: true,
   positionals: 'PROVIDER[/MODEL]',
   options: {
     reason: { value: 'TEXT', help: 'why, for operators' },
     for: { value: 'SECONDS', help: 'for how long; default: until it is readmitted' },
-    ...GATEWAY_OPTIONS,
   },
   examples: ['providers eject groq', 'providers eject openai/gpt-5 --for 600 --reason "wrong answers"'],
   async run(invocation) {
     const { reason, for: seconds } = invocation.options;
     const place = placeOf(invocation);
-    const after = await gatewayOf(invocation).ejectProvider({
+    const after = await invocation.gateway.ejectProvider({
       ...place,
       ...(reason !== undefined && { reason }),
       ...(seconds !== undefined && { for_ms: wholeNumber(seconds, '--for') * 1000 }),
@@ -71,32 +57,19 @@ export const ejectProviderCommand: PlainCommand = {
   },
 };
 
-export const readmitProviderCommand: PlainCommand = {
+export const readmitProviderCommand: GatewayCommand = {
   name: 'providers readmit',
   summary: 'End the ejection of a provider with all its models, or of one of them',
+  asksGateway: true,
   positionals: 'PROVIDER[/MODEL]',
-  options: GATEWAY_OPTIONS,
+  options: {},
   examples: ['providers readmit groq', 'providers readmit openai/gpt-5'],
   async run(invocation) {
     const place = placeOf(invocation);
-    printState(invocation, place, await gatewayOf(invocation).readmitProvider(place));
+    printState(invocation, place, await invocation.gateway.readmitProvider(place));
     return true;
   },
 };
-
-/** @throws {UsageError} for an invalid URL, or without a token */
-function gatewayOf({ options: { url = DEFAULT_URL } }: Invocation): AdminClient {
-  const token = process.env['ADMIN_TOKEN'];
-  if (token === undefined || token === '') {
-    throw new UsageError('the admin API requires a token: set ADMIN_TOKEN, or use --env-file FILE');
-  }
-  try {
-    return createAdminClient({ baseURL: url, token });
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    throw new UsageError(error.message.replace(/^baseURL/, '--url').replace(/^token/, 'ADMIN_TOKEN'));
-  }
-}
 
 /** A provider's name has no slash, a model's may have. */
 function placeOf({ positionals: [place = ''] }: Invocation): {
@@ -118,113 +91,75 @@ function printState(
   print(`${target === undefined ? name : `${name}/${target}`}: ${state}${until}`, after);
 }
 
-/** Rows for a table, or for CSV. */
-interface Sheet {
-  readonly heads: readonly string[];
-  readonly rows: readonly (readonly string[])[];
-  /** Printed if there are no rows. */
-  readonly none: string;
+/** A provider, or one of its targets. */
+type State = Pick<ProviderStatus, 'state' | 'since' | 'retry_at' | 'running' | 'recent'> & {
+  readonly provider: string;
+  readonly model?: string;
+};
+
+/** A row of a provider, and one of each of its targets. */
+function statesOf({ name: provider, targets, ...status }: ProviderStatus): State[] {
+  return [{ provider, ...status }, ...targets.map((target) => ({ provider, ...target }))];
 }
 
-const asTable = ({ heads, rows, none }: Sheet): string[] =>
-  rows.length === 0
-    ? [none]
-    : table(
-        heads.map((head) => head.toUpperCase().replaceAll('_', ' ')),
-        rows.map((row) => row.map((cell) => cell || '–')),
-      );
-
-const asCsv = ({ heads, rows }: Sheet): string[] => [heads, ...rows].map(csvLine);
-
-const STATE_HEADS = [
+const STATE_COLUMNS: readonly (Column<State> | keyof State)[] = [
   'provider',
   'model',
   'state',
   'since',
   'retry_at',
   'running',
-  'requests',
-  'errors',
-  'first_byte_p50_ms',
-  'first_byte_p95_ms',
-  'tokens_per_second',
+  recent('requests'),
+  recent('errors'),
+  recent('first_byte_p50_ms'),
+  recent('first_byte_p95_ms'),
+  recent('tokens_per_second'),
 ];
 
-/** A row of each provider, and one of each of its targets. */
-function stateSheet(providers: readonly ProviderStatus[]): Sheet {
-  const row = (
-    name: string,
-    model: string,
-    {
-      state,
-      since,
-      retry_at: retryAt,
-      running,
-      recent,
-    }: Pick<ProviderStatus, 'state' | 'since' | 'retry_at' | 'running' | 'recent'>,
-  ): string[] => [name, model, state, since ?? '', retryAt ?? '', String(running), ...statsCells(recent)];
-  const rows = providers.flatMap((provider) => [
-    row(provider.name, '', provider),
-    ...provider.targets.map((target) => row(provider.name, target.model, target)),
-  ]);
-  return { heads: STATE_HEADS, rows, none: 'no providers' };
+function recent(name: keyof AttemptStats): Column<State> {
+  return { name, value: (state) => state.recent[name] };
 }
 
-function statsCells(stats: AttemptStats): string[] {
-  const {
-    requests,
-    errors,
-    first_byte_p50_ms: p50,
-    first_byte_p95_ms: p95,
-    tokens_per_second: tokens,
-  } = stats;
-  return [requests, errors, p50, p95, tokens].map((number) => (number === undefined ? '' : String(number)));
+type Fault = ProviderFault & { readonly provider: string };
+
+function errorsOf({ name: provider, errors }: ProviderStatus): Fault[] {
+  return errors.map((fault) => ({ provider, ...fault }));
 }
 
-function errorSheet(providers: readonly ProviderStatus[]): Sheet {
-  const heads = ['at', 'provider', 'model', 'status', 'code', 'provider_code', 'message', 'request_id'];
-  const rows = providers.flatMap(({ name, errors }) =>
-    errors.map(({ at, model, status = '', code, provider_code: own = '', message, request_id: id }) => [
-      at,
-      name,
-      model,
-      String(status),
-      code,
-      own,
-      message,
-      id,
-    ]),
-  );
-  return { heads, rows, none: 'no errors' };
-}
+const ERROR_COLUMNS: readonly (keyof Fault)[] = [
+  'at',
+  'provider',
+  'model',
+  'request_id',
+  'status',
+  'code',
+  'provider_code',
+  'message',
+];
+
+/** A key, with one of its limits. */
+type Key = Omit<ProviderKey, 'name' | 'limits'> & {
+  readonly provider: string;
+  readonly key: string;
+} & Partial<ProviderKey['limits'][number]>;
 
 /** A row of each limit of a key, or one of a key without any. */
-function keySheet(providers: readonly ProviderStatus[]): Sheet {
-  const heads = [
-    'provider',
-    'key',
-    'masked',
-    'state',
-    'until',
-    'model',
-    'name',
-    'remaining',
-    'limit',
-    'reset_at',
-  ];
-  const rows = providers.flatMap(({ name: provider, keys }) =>
-    keys.flatMap(({ name: key, masked = '', state, until = '', limits }) => {
-      const start = [provider, key, masked, state, until];
-      if (limits.length === 0) return [[...start, '', '', '', '', '']];
-      return limits.map(({ model, name, remaining, limit = '', reset_at: resetAt = '' }) => [
-        ...start,
-        model,
-        name,
-        String(remaining),
-        String(limit),
-        resetAt,
-      ]);
-    }),
-  );
-  return { heads, rows, none: 'no keys' };
+function keysOf({ name: provider, keys }: ProviderStatus): Key[] {
+  return keys.flatMap(({ name: key, limits, ...rest }) => {
+    const start = { provider, key, ...rest };
+    return limits.length === 0 ? [start] : limits.map((limit) => ({ ...start, ...limit }));
+  });
 }
+
+const KEY_COLUMNS: readonly (keyof Key)[] = [
+  'provider',
+  'key',
+  'masked',
+  'state',
+  'until',
+  'model',
+  'name',
+  'remaining',
+  'limit',
+  'reset_at',
+];

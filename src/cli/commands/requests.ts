@@ -1,24 +1,19 @@
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
 import type { RequestLogStore } from '../../ledger/contract/request-log.ts';
-import { csvLine } from '../../ledger/operations/csv.ts';
 import type { LoggedAttempt, LoggedRequest } from '../../request-log/logged-request.ts';
 import { findLogged, type RequestSearch, searchLog, STATUS_CLASSES } from '../../request-log/search.ts';
-import { date, NotFoundError, type StoreCommand, usd, UsageError, wholeNumber } from './command.ts';
+import type { Column } from '../terminal/listing.ts';
+import {
+  date,
+  type GatewayCommand,
+  NotFoundError,
+  type StoreCommand,
+  usd,
+  UsageError,
+  wholeNumber,
+} from './command.ts';
 import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
 import { table } from '../terminal/table.ts';
-
-const HEADS = [
-  'TIME',
-  'REQUEST',
-  'ACCOUNT',
-  'MODEL',
-  'PROVIDER',
-  'STATUS',
-  'CODE',
-  'FIRST BYTE',
-  'TOTAL',
-  'CHARGED',
-];
 
 export const listRequestsCommand: StoreCommand = {
   name: 'requests list',
@@ -36,12 +31,11 @@ export const listRequestsCommand: StoreCommand = {
     to: { value: 'DATE', help: 'requests that arrived before' },
     limit: { value: 'NUMBER', help: 'the most to print, at most 500; default: 50' },
     cursor: { value: 'CURSOR', help: 'where to go on: the last line of an earlier search names it' },
-    csv: { help: 'print CSV, for spreadsheets' },
   },
+  printsRows: true,
   examples: ['requests list --account acme --status 5xx', 'requests list --code rate_limit_exceeded --csv'],
-  async run({ options, store, print, note }) {
-    const { json, csv, cursor, status } = options;
-    if (json !== undefined && csv !== undefined) throw new UsageError('--json and --csv exclude each other');
+  async run({ options, store, list, note }) {
+    const { cursor, status } = options;
     const search: RequestSearch = {
       ...textsOf(options),
       ...(status !== undefined && { status: statusOf(status) }),
@@ -51,8 +45,7 @@ export const listRequestsCommand: StoreCommand = {
       ...(cursor !== undefined && { cursor }),
     };
     const { requests, cursor: next } = await searchLog(logOf(store), search);
-    if (json !== undefined) for (const request of requests) print('', request);
-    else for (const line of csv === undefined ? asTable(requests) : asCsv(requests)) print(line, {});
+    await list({ columns: COLUMNS, rows: requests, none: 'no requests' });
     if (next !== undefined) note(`there may be more: --cursor ${next}`);
     return true;
   },
@@ -74,6 +67,57 @@ export const showRequestCommand: StoreCommand = {
       });
     }
     print(story(request).join('\n'), request);
+    return true;
+  },
+};
+
+export const listRunningRequestsCommand: GatewayCommand = {
+  name: 'requests running',
+  summary: 'Show the running requests of a gateway, the oldest first',
+  asksGateway: true,
+  positionals: '',
+  options: {},
+  printsRows: true,
+  examples: ['requests running', 'requests running --url https://api.example.com/admin --csv'],
+  async run({ gateway, list }) {
+    const { data } = await gateway.listRunningRequests();
+    await list({
+      columns: [
+        { name: 'id', head: 'REQUEST', value: ({ id }) => id },
+        'started_at',
+        'account',
+        'key',
+        'model',
+        'provider',
+        'streaming',
+      ],
+      rows: data,
+      none: 'no requests',
+    });
+    return true;
+  },
+};
+
+export const listWaitingRequestsCommand: GatewayCommand = {
+  name: 'requests waiting',
+  summary: 'Show the requests whose charge waits for the store of a gateway, the oldest first',
+  asksGateway: true,
+  positionals: '',
+  options: {},
+  printsRows: true,
+  examples: ['requests waiting', 'requests waiting --json'],
+  async run({ gateway, list, note }) {
+    const { waiting, waiting_charges: count } = await gateway.getStatus();
+    await list({
+      columns: [
+        { name: 'request_id', head: 'REQUEST', value: ({ request_id: id }) => id },
+        'account',
+        'waiting_ms',
+      ],
+      rows: waiting,
+      none: 'no requests',
+    });
+    if (count > waiting.length) note(`${count} wait; these are the oldest`);
     return true;
   },
 };
@@ -101,54 +145,41 @@ function statusOf(text: string): NonNullable<RequestSearch['status']> {
   );
 }
 
-function asTable(requests: readonly LoggedRequest[]): string[] {
-  if (requests.length === 0) return ['no requests'];
-  return table(
-    HEADS,
-    requests.map((request) => [
-      request.createdAt.toISOString().slice(0, 19),
-      request.id,
-      request.account,
-      request.model ?? '–',
-      request.provider ?? '–',
-      String(request.status),
-      request.code ?? '',
-      request.firstByteMs === undefined ? '–' : ms(request.firstByteMs),
-      ms(request.durationMs),
-      chargeOf(request),
-    ]),
-  );
-}
-
 /** An amount, or why there is none. */
 function chargeOf({ state, charged }: LoggedRequest): string {
   return state === 'settled' ? usd(charged) : state === 'unsettled' ? 'unsettled' : '–';
 }
 
-const COLUMNS = [
-  'id',
-  'createdAt',
-  'account',
-  'key',
-  'model',
-  'provider',
-  'upstreamModel',
-  'status',
-  'code',
-] as const;
-const FURTHER = ['streamed', 'firstByteMs', 'durationMs', 'state', 'charged', 'cost'] as const;
-
-function asCsv(requests: readonly LoggedRequest[]): string[] {
-  const cells = requests.map((request) => [
-    ...[...COLUMNS, ...FURTHER].map((name) => {
-      const value = request[name];
-      return value instanceof Date ? value.toISOString() : String(value ?? '');
-    }),
-    String(request.usage?.promptTokens ?? ''),
-    String(request.usage?.completionTokens ?? ''),
-  ]);
-  return [[...COLUMNS, ...FURTHER, 'promptTokens', 'completionTokens'], ...cells].map(csvLine);
-}
+const COLUMNS: readonly Column<LoggedRequest>[] = [
+  { name: 'id', head: 'REQUEST', value: ({ id }) => id },
+  { name: 'createdAt', head: 'TIME', value: ({ createdAt }) => createdAt },
+  { name: 'account', value: ({ account }) => account },
+  { name: 'key', value: ({ key }) => key, isOnlyCsv: true },
+  { name: 'model', value: ({ model }) => model },
+  { name: 'provider', value: ({ provider }) => provider },
+  { name: 'upstreamModel', value: ({ upstreamModel }) => upstreamModel, isOnlyCsv: true },
+  { name: 'status', value: ({ status }) => status },
+  { name: 'code', value: ({ code }) => code },
+  { name: 'streamed', value: ({ streamed }) => streamed, isOnlyCsv: true },
+  {
+    name: 'firstByteMs',
+    head: 'FIRST BYTE',
+    value: ({ firstByteMs }) => firstByteMs,
+    shown: ({ firstByteMs }) => (firstByteMs === undefined ? '–' : ms(firstByteMs)),
+  },
+  {
+    name: 'durationMs',
+    head: 'TOTAL',
+    value: ({ durationMs }) => durationMs,
+    shown: ({ durationMs }) => ms(durationMs),
+  },
+  { name: 'state', value: ({ state }) => state, isOnlyCsv: true },
+  { name: 'charged', value: ({ charged }) => charged, shown: chargeOf },
+  { name: 'cost', value: ({ cost }) => cost, isOnlyCsv: true },
+  { name: 'promptTokens', value: ({ usage }) => usage?.promptTokens, isOnlyCsv: true },
+  { name: 'completionTokens', value: ({ usage }) => usage?.completionTokens, isOnlyCsv: true },
+  { name: 'clientRequestId', value: ({ clientRequestId }) => clientRequestId, isOnlyCsv: true },
+];
 
 /** One request, from its arrival to its end. */
 function story(request: LoggedRequest): string[] {

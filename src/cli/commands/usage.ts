@@ -5,24 +5,22 @@ import {
   type UsageGroup,
   type UsageSummary,
 } from '../../ledger/operations/usage-queries.ts';
-import { csvLine } from '../../ledger/operations/csv.ts';
 import { formatUsd, parseUsd } from '../../ledger/contract/money.ts';
-import { type StoreCommand, usd, UsageError } from './command.ts';
-import { table } from '../terminal/table.ts';
+import { amountColumn, type StoreCommand, usd, UsageError } from './command.ts';
+import type { Column } from '../terminal/listing.ts';
 
 const GROUPS: readonly UsageGroup[] = ['day', 'account', 'key', 'model', 'user', 'provider'];
 
+/** The counts, with their heads. */
 const COUNTS = [
-  'requests',
-  'errors',
-  'aborted',
-  'promptTokens',
-  'cachedTokens',
-  'completionTokens',
-  'reasoningTokens',
+  ['requests', 'REQUESTS'],
+  ['errors', 'ERRORS'],
+  ['aborted', 'ABORTED'],
+  ['promptTokens', 'PROMPT'],
+  ['cachedTokens', 'CACHED'],
+  ['completionTokens', 'COMPLETION'],
+  ['reasoningTokens', 'REASONING'],
 ] as const;
-
-const MONEY = ['charged', 'cost'] as const;
 
 export const usageCommand: StoreCommand = {
   name: 'usage',
@@ -35,6 +33,7 @@ export const usageCommand: StoreCommand = {
       choices: [...GROUPS, 'total'],
       pattern: /^tag:/,
       isList: true,
+      alias: 'group-by',
       help: 'group by day, account, key, model, e.g. --by account,model; user, provider or tag:NAME, alone or with day and account; total for a single row',
     },
     from: { value: 'DAY', help: 'first day, UTC, e.g. 2026-11-01; default: 29 days before the last' },
@@ -42,17 +41,16 @@ export const usageCommand: StoreCommand = {
     account: { value: 'ACCOUNT', help: 'only this account' },
     key: { value: 'ID', help: 'only this API key' },
     model: { value: 'MODEL', help: 'only this model' },
-    csv: { help: 'print CSV, for spreadsheets' },
   },
+  printsRows: true,
   examples: [
     'usage --by account,model --from 2026-11-01',
     'usage --by user --account acme',
     'usage --by provider,day',
     'usage --by day --csv > usage.csv',
   ],
-  async run({ options, store, print }) {
-    const { from, to, account, key, model, json, csv } = options;
-    if (json !== undefined && csv !== undefined) throw new UsageError('--json and --csv exclude each other');
+  async run({ options, store, list }) {
+    const { from, to, account, key, model } = options;
     const groupBy = groupsOf(options['by'] ?? 'day');
     const rows = await createUsageQueries(store, Date.now).query({
       groupBy,
@@ -62,9 +60,18 @@ export const usageCommand: StoreCommand = {
       ...(key !== undefined && { key }),
       ...(model !== undefined && { model }),
     });
-    if (json !== undefined) for (const row of rows) print('', row);
-    else
-      for (const line of csv === undefined ? asTable(rows, groupBy) : asCsv(rows, groupBy)) print(line, {});
+    const groups = groupBy.map((group): Column<UsageSummary> => ({
+      name: group,
+      head: group.toUpperCase(),
+      value: (row) => row[memberOf(group)],
+      shown: (row) => row[memberOf(group)] ?? '',
+    }));
+    await list({
+      columns: [...groups, ...COLUMNS],
+      rows,
+      none: 'no usage',
+      totals: totalsOf(rows, groups.length),
+    });
     return true;
   },
 };
@@ -84,53 +91,23 @@ function groupsOf(given: string): readonly UsageGroup[] {
   });
 }
 
-const HEADS = [
-  'REQUESTS',
-  'ERRORS',
-  'ABORTED',
-  'PROMPT',
-  'CACHED',
-  'COMPLETION',
-  'REASONING',
-  'CHARGED',
-  'COST',
+const COLUMNS: readonly Column<UsageSummary>[] = [
+  ...COUNTS.map(([name, head]) => ({ name, head, value: (row: UsageSummary) => row[name] })),
+  amountColumn('charged'),
+  { name: 'cost', value: ({ cost }) => cost, shown: ({ cost }) => shownCost(cost) },
 ];
 
-function asTable(rows: readonly UsageSummary[], groupBy: readonly UsageGroup[]): string[] {
-  if (rows.length === 0) return ['no usage'];
-  const heads = [...groupBy.map((group) => group.toUpperCase()), ...HEADS];
-  const cells = rows.map((row) => [
-    ...namesOf(row, groupBy),
-    ...COUNTS.map((name) => String(row[name])),
-    usd(row.charged),
-    shownCost(row.cost),
-  ]);
-  if (rows.length > 1) {
-    const names = groupBy.map((_group, n) => (n === 0 ? 'TOTAL' : ''));
-    const counts = COUNTS.map((name) => String(rows.reduce((sum, row) => sum + row[name], 0)));
-    const [charged, cost] = MONEY.map((name) =>
-      formatUsd(rows.reduce((sum, row) => sum + parseUsd(row[name], name), 0n)),
-    );
-    cells.push([...names, ...counts, usd(charged ?? ''), shownCost(cost ?? '')]);
-  }
-  return table(heads, cells);
+/** The last row: the sums of the others. */
+function totalsOf(rows: readonly UsageSummary[], groups: number): readonly string[] {
+  const counts = COUNTS.map(([name]) => String(rows.reduce((sum, row) => sum + row[name], 0)));
+  const [charged = '', cost = ''] = (['charged', 'cost'] as const).map((name) =>
+    formatUsd(rows.reduce((sum, row) => sum + parseUsd(row[name], name), 0n)),
+  );
+  const names = Array.from({ length: groups }, (_none, n) => (n === 0 ? 'TOTAL' : ''));
+  return [...names, ...counts, usd(charged), shownCost(cost)];
 }
 
 /** A cost of zero is one that no price told: what costs nothing isn't told apart. */
 function shownCost(cost: string): string {
   return /^[0.]+$/.test(cost) ? '–' : usd(cost);
-}
-
-function asCsv(rows: readonly UsageSummary[], groupBy: readonly UsageGroup[]): string[] {
-  const heads = [...groupBy, ...COUNTS, ...MONEY];
-  const cells = rows.map((row) => [
-    ...namesOf(row, groupBy),
-    ...COUNTS.map((name) => String(row[name])),
-    ...MONEY.map((name) => row[name]),
-  ]);
-  return [heads, ...cells].map(csvLine);
-}
-
-function namesOf(row: UsageSummary, groupBy: readonly UsageGroup[]): string[] {
-  return groupBy.map((group) => row[memberOf(group)] ?? '');
 }

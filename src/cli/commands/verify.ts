@@ -1,5 +1,5 @@
-import { verifyLedger } from '../../ledger/operations/verify.ts';
-import { type StoreCommand, plural } from './command.ts';
+import { type Finding, verifyLedger } from '../../ledger/operations/verify.ts';
+import { type StoreCommand, type StoreInvocation, plural } from './command.ts';
 
 export const verifyCommand: StoreCommand = {
   name: 'verify',
@@ -7,28 +7,46 @@ export const verifyCommand: StoreCommand = {
   store: 'exists',
   positionals: '[ACCOUNT]',
   options: {},
+  printsRows: true,
   examples: ['verify', 'verify acme --json'],
-  async run({ positionals: [account], store, print, progress }) {
-    let [accounts, lines, findings] = [0, 0, 0];
-    for (const message of (await store.damage?.()) ?? []) {
-      findings += 1;
-      print(`the store is damaged: ${message}`, { damage: message });
-    }
-    for await (const each of verifyLedger(store, { ...(account !== undefined && { account }) })) {
-      accounts += 1;
-      lines += each.lines;
-      progress(`${plural(accounts, 'account')}, ${plural(lines, 'journal entry')} …`);
-      findings += each.findings.length;
-      for (const finding of each.findings) {
-        print(`${finding.account}: ${finding.invariant} ${finding.message}`, finding);
-      }
-    }
-    const outcome = findings === 0 ? 'no problems found' : plural(findings, 'finding');
-    print(`${plural(accounts, 'account')}, ${plural(lines, 'journal entry')}: ${outcome}`, {
-      accounts,
-      lines,
-      findings,
+  async run(invocation) {
+    const { options, list, print, note } = invocation;
+    const done = { accounts: 0, lines: 0, findings: 0 };
+    await list({
+      columns: [
+        'account',
+        'invariant',
+        { name: 'requestId', head: 'REQUEST', value: ({ requestId }) => requestId },
+        { name: 'message', value: ({ message, damage }) => message ?? `the store is damaged: ${damage}` },
+      ],
+      rows: findingsOf(invocation, done),
     });
+    const { accounts, lines, findings } = done;
+    const outcome = findings === 0 ? 'no problems found' : plural(findings, 'finding');
+    const summary = `${plural(accounts, 'account')}, ${plural(lines, 'journal entry')}: ${outcome}`;
+    if (options['csv'] === undefined) print(summary, done);
+    else note(summary);
     return findings === 0;
   },
 };
+
+/** What is wrong with an account, or with the file of the store. */
+type Row = Partial<Finding> & { readonly damage?: string };
+
+/** @param done - counts what was read */
+async function* findingsOf(
+  { store, positionals: [account], progress }: StoreInvocation,
+  done: { accounts: number; lines: number; findings: number },
+): AsyncGenerator<Row, void, undefined> {
+  for (const damage of (await store.damage?.()) ?? []) {
+    done.findings += 1;
+    yield { damage };
+  }
+  for await (const each of verifyLedger(store, { ...(account !== undefined && { account }) })) {
+    done.accounts += 1;
+    done.lines += each.lines;
+    done.findings += each.findings.length;
+    progress(`${plural(done.accounts, 'account')}, ${plural(done.lines, 'journal entry')} …`);
+    yield* each.findings;
+  }
+}

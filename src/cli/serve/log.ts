@@ -44,7 +44,7 @@ function shortLine(
       text('path'),
       styleText(color, String(status), { stream }),
       `${Math.round(Number(fields['durationMs']))} ms`,
-      ...['errorCode', 'account', 'model'].map(text),
+      ...['errorCode', 'account', 'model', 'requestId'].map(text),
     ];
     return words.filter((word) => word !== '');
   }
@@ -56,6 +56,7 @@ function shortLine(
     tokens,
     text('account'),
     text('model'),
+    text('requestId'),
   ];
 }
 

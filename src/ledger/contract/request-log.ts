@@ -12,12 +12,15 @@ export interface RequestLogStore {
   page(query: RequestLogPage): Promise<readonly RequestLogRow[]>;
   /** Deletes the rows that are older than the id, and the oldest beyond the number; returns how many, at most `TRIM_STEP`. */
   trim(before: string, max: number): Promise<number>;
-  /** Deletes the rows of an account. */
-  forget(account: string): Promise<void>;
+  /** Deletes the rows of an account; with `before`, those that are older than this id. */
+  forget(account: string, before?: string): Promise<void>;
 }
 
 /** Most rows that one call of `trim` deletes. */
 export const TRIM_STEP = 1000;
+
+/** After this, every process has written what it had of an account that was deleted. */
+export const LATE_ROWS_MS = 3000;
 
 export interface RequestLogRow {
   /** Of the request. */

@@ -69,7 +69,7 @@ export function lotExpiry(grid: Grid, rollover: Rollover, start: number): number
 
 /** How much can be granted until the balance is the largest that is supported. */
 export function roomFor({ totals }: AccountRows): NanoDollars {
-  return MAX_AMOUNT - totals.available - totals.held;
+  return smaller(MAX_AMOUNT, MAX_AMOUNT - totals.available - totals.held);
 }
 
 function writeGrant(account: AccountRows, id: string, amount: NanoDollars, now: number): void {

@@ -259,7 +259,7 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
       for await (const each of account === undefined ? store.accounts() : [account]) {
         const begin = typeof after === 'function' ? await after(each) : after;
         checkPosition('after', begin);
-        yield* exportAccount(store, each, begin);
+        for await (const entry of exportAccount(store, each, begin)) yield `${JSON.stringify(entry)}\n`;
       }
     },
 

@@ -27,6 +27,8 @@ export interface CreditsEntry {
   readonly at: Date;
   /** The request's, grant's or adjustment's id. */
   readonly id: string;
+  /** The request's, which is the `x-request-id` of its answer; undefined for a change that is about none. */
+  readonly requestId?: string;
   readonly amount: string;
   /** What could be spent after the change. */
   readonly balance: string;
@@ -51,6 +53,9 @@ const TYPES: Record<JournalLine['type'], CreditsEntry['type']> = {
   r: 'refund',
 };
 
+/** Of changes that are about no request. */
+const WITHOUT_REQUEST: ReadonlySet<JournalLine['type']> = new Set(['g', 'x', 'a']);
+
 /** A journal line in its public form. */
 export function creditsEntry({ type, seq, at, id, amount, available, ...line }: JournalLine): CreditsEntry {
   const { hold, writtenOff, key, model, usage, dimensions, reason } = line;
@@ -59,6 +64,7 @@ export function creditsEntry({ type, seq, at, id, amount, available, ...line }: 
     type: TYPES[type],
     at: new Date(at),
     id,
+    ...(!WITHOUT_REQUEST.has(type) && { requestId: id }),
     amount: formatUsd(amount),
     balance: formatUsd(available),
     ...(hold !== undefined && { held: formatUsd(hold) }),
@@ -77,16 +83,34 @@ function usageEntry({ cost, ...usage }: SettledUsage): NonNullable<CreditsEntry[
 
 const PAGE = 1000;
 
+/** A line of an exported journal, which is complete by itself. */
+export type ExportedEntry = {
+  readonly account: string;
+  /** The same in every export. */
+  readonly event: string;
+} & (CreditsEntry | CompactedEntries);
+
+/** What entries that were compacted come to. */
+export interface CompactedEntries {
+  /** Of the last one. */
+  readonly position: number;
+  readonly type: 'compacted';
+  readonly granted: string;
+  readonly charged: string;
+  readonly expired: string;
+  readonly writtenOff: string;
+}
+
 /**
- * The journal of an account as JSON lines, each with its newline.
+ * The journal of an account, from after a position on.
  *
- * If lines after `after` were compacted already, the first line has the type `compacted` and their sums.
+ * If lines after `after` were compacted already, the first entry has the type `compacted` and their sums.
  */
 export async function* exportAccount(
   store: LedgerStore,
   account: string,
   after: number,
-): AsyncGenerator<string, void, undefined> {
+): AsyncGenerator<ExportedEntry, void, undefined> {
   let position = BigInt(after);
   let isFirst = true;
   for (;;) {
@@ -95,7 +119,7 @@ export async function* exportAccount(
     if (first ? first.seq > position + 1n : isFirst) {
       const compacted = (await store.snapshot(account))?.compacted;
       if (compacted && compacted.seq > position) {
-        yield compactedLine(account, compacted);
+        yield compactedEntry(account, compacted);
         position = compacted.seq;
         continue;
       }
@@ -106,18 +130,14 @@ export async function* exportAccount(
       }
     }
     if (!first) return;
-    for (const line of lines) yield entryLine(account, line);
+    for (const line of lines) yield { account, event: eventId(account, line), ...creditsEntry(line) };
     position = lines.at(-1)?.seq ?? position;
     isFirst = false;
   }
 }
 
-function entryLine(account: string, line: JournalLine): string {
-  return jsonLine({ account, event: eventId(account, line), ...creditsEntry(line) });
-}
-
-function compactedLine(account: string, compacted: AccountState['compacted']): string {
-  return jsonLine({
+function compactedEntry(account: string, compacted: AccountState['compacted']): ExportedEntry {
+  return {
     account,
     event: `${account}:compacted:${compacted.seq}`,
     position: Number(compacted.seq),
@@ -126,7 +146,7 @@ function compactedLine(account: string, compacted: AccountState['compacted']): s
     charged: formatUsd(compacted.spent),
     expired: formatUsd(compacted.expired),
     writtenOff: formatUsd(compacted.writtenOff),
-  });
+  };
 }
 
 /**
@@ -137,8 +157,4 @@ function eventId(account: string, { type, id, seq, amount, usage }: JournalLine)
   const kind = type === 'o' ? TYPES.s : TYPES[type];
   const isOneOfSeveral = type === 'x' || (type === 'l' && !usage && amount > 0n);
   return [account, kind, id, ...(isOneOfSeveral ? [seq] : [])].join(':');
-}
-
-function jsonLine(entry: object): string {
-  return `${JSON.stringify(entry)}\n`;
 }

@@ -1,6 +1,6 @@
 import type { JournalLine, LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../contract/money.ts';
-import { csvLine } from './csv.ts';
+import { csvLine } from '../../platform/csv-line.ts';
 import { creditsEntry, type CreditsEntry } from './journal-entries.ts';
 
 /**

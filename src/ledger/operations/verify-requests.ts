@@ -6,17 +6,21 @@ import { isRequestId, requestTime } from '../contract/request-ids.ts';
 export class RequestVerifier {
   readonly #state: AccountState;
   readonly #isSelected: (id: string) => boolean;
-  readonly #report: (problem: string) => void;
+  readonly #report: (id: string, problem: string) => void;
   /** No line was compacted, so the journal is complete. */
   readonly #isWhole: boolean;
   readonly #posted = new Map<string, Posted>();
   readonly #refunded = new Set<string>();
 
   /** @param isSelected - selects the request ids to check; `add` must be called with all of their lines */
-  constructor(state: AccountState, isSelected: (id: string) => boolean, report: (problem: string) => void) {
+  constructor(
+    state: AccountState,
+    isSelected: (id: string) => boolean,
+    report: (id: string, problem: string) => void,
+  ) {
     this.#state = state;
     this.#isSelected = isSelected;
-    this.#report = (problem) => report(`request ${problem}`);
+    this.#report = report;
     this.#isWhole = state.compacted.seq === 0n;
   }
 
@@ -34,11 +38,11 @@ export class RequestVerifier {
       return;
     }
     if (end) {
-      this.#report(`${id} was posted by line ${end.seq}, and again by line ${seq}`);
+      this.#report(id, `was posted by line ${end.seq}, and again by line ${seq}`);
     } else if (expiry !== undefined && type !== 'l') {
-      this.#report(`${id} expired by line ${expiry}, and was charged in full again by line ${seq}`);
+      this.#report(id, `expired by line ${expiry}, and was charged in full again by line ${seq}`);
     } else if (expiry === undefined && type === 'l' && this.#isWhole) {
-      this.#report(`${id} is corrected by line ${seq}, but never expired`);
+      this.#report(id, `is corrected by line ${seq}, but never expired`);
     }
     this.#posted.set(id, {
       expiry: type === 'e' ? seq : expiry,
@@ -48,12 +52,12 @@ export class RequestVerifier {
   }
 
   #addRefund(id: string, seq: bigint, amount: NanoDollars): void {
-    if (this.#refunded.has(id)) this.#report(`${id} was refunded before, and again by line ${seq}`);
+    if (this.#refunded.has(id)) this.#report(id, `was refunded before, and again by line ${seq}`);
     this.#refunded.add(id);
     const posted = this.#posted.get(id);
     if (posted && amount > posted.total && this.#isComplete(posted)) {
       const { total } = posted;
-      this.#report(`${id} was charged ${formatUsd(total)}, but line ${seq} refunds ${formatUsd(amount)}`);
+      this.#report(id, `was charged ${formatUsd(total)}, but line ${seq} refunds ${formatUsd(amount)}`);
     }
   }
 
@@ -63,17 +67,15 @@ export class RequestVerifier {
       if (!this.#isSelected(record.id)) continue;
       const posted = record.state === 'settled' ? this.#posted.get(record.id) : this.#postedOf(record.id);
       const problem = this.#recordProblem(record, posted);
-      if (problem !== undefined) this.#report(`${record.id} ${problem}`);
+      if (problem !== undefined) this.#report(record.id, problem);
       this.#posted.delete(record.id);
     }
     for (const [id, { total }] of this.#posted) {
       if (!isRequestId(id))
-        this.#report(`${id} was charged ${formatUsd(total)}, but its id is not a valid request id`);
+        this.#report(id, `was charged ${formatUsd(total)}, but its id is not a valid request id`);
       // Records of requests that cost nothing are deleted sooner.
       else if (total > 0n && requestTime(id) > this.#state.lowWater) {
-        this.#report(
-          `${id} was charged ${formatUsd(total)}, but has no record, and is too new to be deleted`,
-        );
+        this.#report(id, `was charged ${formatUsd(total)}, but has no record, and is too new to be deleted`);
       }
     }
   }

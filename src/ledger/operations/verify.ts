@@ -21,6 +21,8 @@ import { optionsObject } from '../../platform/options-object.ts';
 export interface Finding {
   readonly account: string;
   readonly invariant: 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7';
+  /** Of the request that it is about; undefined if it is about none alone. */
+  readonly requestId?: string;
   /** What is wrong, with the numbers. */
   readonly message: string;
 }
@@ -76,7 +78,7 @@ const MAX_FINDINGS = 100;
 const IDS_AT_ONCE = 100_000;
 const TRIES = 10;
 
-type Report = (invariant: Finding['invariant'], message: string) => void;
+type Report = (invariant: Finding['invariant'], message: string, requestId?: string) => void;
 
 /**
  * A snapshot is consistent, and the lines up to its position never change, so any difference is an error, unless lines
@@ -85,8 +87,9 @@ type Report = (invariant: Finding['invariant'], message: string) => void;
 async function verifyAccount(store: LedgerStore, account: string): Promise<AccountVerification> {
   for (let tries = 0; tries < TRIES; tries++) {
     const findings: Finding[] = [];
-    const report: Report = (invariant, message) => {
-      if (findings.length < MAX_FINDINGS) findings.push({ account, invariant, message });
+    const report: Report = (invariant, message, requestId) => {
+      if (findings.length >= MAX_FINDINGS) return;
+      findings.push({ account, invariant, ...(requestId !== undefined && { requestId }), message });
     };
     const state = await store.snapshot(account);
     if (!state) {
@@ -222,7 +225,7 @@ async function verifyJournal(
     const requests = new RequestVerifier(
       state,
       (id) => parts === 1 || partOf(id, parts) === part,
-      (problem) => report('I3', problem),
+      (id, problem) => report('I3', `request ${id} ${problem}`, id),
     );
     for await (const line of linesUpTo(store, account, state)) {
       journal?.add(line);

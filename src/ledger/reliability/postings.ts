@@ -127,7 +127,10 @@ export class Postings {
       // This process may have made the ID while its clock was wrong.
       return this.#ageOf(requestId).then((ageMs) => this.#sendSettle(account, command, ageMs, true));
     };
-    const called = this.#deliveries.deliver(id, send, { onWaiting: this.#reportOf(requestId) });
+    const called = this.#deliveries.deliver(id, send, {
+      onWaiting: this.#reportOf(requestId),
+      requestId,
+    });
     return andThen(called, (result) =>
       this.#settled(account, command, result, { isLeftover, wasSent: isLeftover || tries > 1 }),
     );
@@ -222,7 +225,10 @@ export class Postings {
       return this.#listener.callAccount(account, 'void', command);
     };
     // Of an uncertain admit, whose refusal was reported, the void is not.
-    const options = until === undefined ? { onWaiting: this.#reportOf(requestId) } : { until };
+    const options = {
+      requestId,
+      ...(until === undefined ? { onWaiting: this.#reportOf(requestId) } : { until }),
+    };
     return andThen(this.#deliveries.deliver(id, send, options), ({ reply }) => {
       const hold = this.#window.release(account, requestId);
       const isReleased = ['ok', 'duplicate', 'planted'].includes(reply.code);

@@ -1,5 +1,5 @@
 import { andThen, type Answer, answerOf, isLater } from '../../async/answer.ts';
-import { RetryQueue } from './retry-queue.ts';
+import { RetryQueue, type WaitingCharge } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
 import {
   type AccountState,
@@ -186,6 +186,10 @@ export class ReliableStore implements LedgerStore {
   /** Those of the outbox included. */
   get waitingCharges(): number {
     return this.#deliveries.waiting;
+  }
+
+  listWaiting(max: number): WaitingCharge[] {
+    return this.#deliveries.list(max);
   }
 
   async ready(): Promise<void> {

@@ -16,6 +16,16 @@ export interface DeliveryOptions {
   readonly until?: number;
   /** Called with why the first try failed, if it is to be repeated. */
   readonly onWaiting?: ((error: Error) => void) | undefined;
+  /** Of the request that it is about. */
+  readonly requestId?: string;
+}
+
+/** A charge that waits for the store. */
+export interface WaitingCharge {
+  readonly account: string;
+  readonly requestId: string;
+  /** How long it has waited. */
+  readonly waitingMs: number;
 }
 
 /** Pauses between two rounds of which nothing was answered. */
@@ -51,6 +61,17 @@ export class RetryQueue {
 
   get waiting(): number {
     return this.#waiting;
+  }
+
+  /** What waits and is about a request, the oldest first. @param max - the most to return */
+  list(max: number): WaitingCharge[] {
+    const now = this.#options.now();
+    const waiting = [...this.#lanes].flatMap(([account, { parcels }]) =>
+      parcels.flatMap(({ requestId, since }) =>
+        requestId === undefined ? [] : [{ account, requestId, waitingMs: Math.round(now - since) }],
+      ),
+    );
+    return waiting.sort((one, other) => other.waitingMs - one.waitingMs).slice(0, max);
   }
 
   /**
@@ -92,13 +113,13 @@ export class RetryQueue {
     call: () => Answer<T>,
     number: number,
     since: number,
-    { until = Infinity }: DeliveryOptions,
+    { until = Infinity, requestId }: DeliveryOptions,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       const attempt = async (): Promise<void> => {
         resolve(await call());
       };
-      this.#keep(account, { number, since, until, attempt, reject });
+      this.#keep(account, { number, since, until, requestId, attempt, reject });
     });
   }
 
@@ -258,6 +279,7 @@ interface QueuedCall {
   readonly number: number;
   readonly since: number;
   readonly until: number;
+  readonly requestId: string | undefined;
   readonly attempt: () => Promise<void>;
   readonly reject: (error: unknown) => void;
 }

@@ -22,7 +22,7 @@ export function RankingCard({ id, noun, candidates }: RankingCardProps): JSX.Ele
       {ranks.length > 0 ? (
         <Ranking id={id} noun={noun} ranks={ranks} />
       ) : (
-        <p id={`${id}-empty`} class="nothing">{`No ${noun} was used in this range.`}</p>
+        <p id={`${id}-empty`} class="nothing">{`No ${noun} in this range.`}</p>
       )}
     </section>
   );
@@ -39,10 +39,11 @@ function Ranking({
   const summary = `Charges by ${noun}${first}. Use the arrow keys to move between ${noun}s.`;
   return (
     <div id={id} class="plot ranks" aria-label={summary} {...handlers.plot}>
-      {ranks.map(({ name, detail, tone, share, value, note }, i) => (
+      {ranks.map(({ name, detail, href, tone, share, value, note }, i) => (
         <div class="rank" key={i} {...handlers.point(i)}>
           <span class="name">
-            {name} {detail !== undefined && <small>{detail}</small>}
+            {href === undefined ? name : <a href={href}>{name}</a>}{' '}
+            {detail !== undefined && <small>{detail}</small>}
           </span>
           <span class="note number">{note}</span>
           <span class="value number">{value}</span>

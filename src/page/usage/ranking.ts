@@ -13,6 +13,8 @@ export interface Candidate {
   readonly detail?: string;
   readonly tone: string;
   readonly rows: readonly UsageRow[];
+  /** Address of what it is made of. */
+  readonly href?: string;
   /** Facts for the tooltip, before its usage. */
   readonly about?: readonly Fact[];
 }
@@ -20,6 +22,7 @@ export interface Candidate {
 export interface Rank {
   readonly name: string;
   readonly detail?: string | undefined;
+  readonly href?: string | undefined;
   readonly tone: string;
   /** Relative to the first rank, from 0 to 1. */
   readonly share: number;
@@ -42,11 +45,12 @@ export function rank(candidates: readonly Candidate[]): Rank[] {
   const isCharged = order.some(({ sums }) => sums.charged > 0n);
   const size = ({ charged, requests }: Sums): number => (isCharged ? Number(charged) : requests);
   const max = Math.max(...order.map(({ sums }) => size(sums)), 1);
-  return order.map(({ name, detail, tone, about = [], sums }) => {
+  return order.map(({ name, detail, href, tone, about = [], sums }) => {
     const value = money(sums.charged);
     return {
       name,
       detail,
+      href,
       tone,
       share: size(sums) / max,
       value,

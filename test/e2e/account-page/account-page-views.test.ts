@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+
 import axe from 'axe-core';
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -26,6 +28,20 @@ const VIEWS = [
   '#/statements',
   '#/playground',
 ];
+
+/** Each call of the store fails. @returns what ends this */
+function takeAway(store: object): () => void {
+  const names = Object.getOwnPropertyNames(Object.getPrototypeOf(store)).filter(
+    (name) => Reflect.get(store, name)?.constructor.name === 'AsyncFunction',
+  );
+  const fail = async (): Promise<never> => {
+    throw new StoreUnavailableError('no');
+  };
+  for (const name of names) Reflect.set(store, name, fail);
+  return () => {
+    for (const name of names) Reflect.deleteProperty(store, name);
+  };
+}
 
 describe.skipIf(!CHROMIUM)('the account page', () => {
   let browser: Browser;
@@ -140,6 +156,12 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     expect(await page.locator('#keys').innerText()).toContain('test');
     expect(await page.locator('#users').innerText()).toContain(HOSTILE);
     expect(await page.locator('#report').innerText()).not.toMatch(/cost|margin/i);
+    await page.locator('#keys').getByRole('link', { name: 'test' }).click();
+    await page.getByRole('link', { name: 'Remove the filter key' }).click();
+    await page.locator('#models').getByRole('link', { name: 'acme/fast' }).click();
+    await page.waitForURL(/days=7&model=acme%2Ffast$/);
+    await page.getByRole('link', { name: 'Remove the filter model' }).click();
+    await page.locator('#users').waitFor();
     await page.locator('#daily').focus();
     await expect
       .poll(() => page.locator('#spoken').innerText())
@@ -218,6 +240,14 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     await page.waitForURL(/#\/requests\?status=5xx&since=1h$/);
     await page.getByRole('link', { name: 'Succeeded' }).click();
     await expect.poll(() => rows.innerText()).toContain('$0.000045');
+    expect(await rows.innerText()).toMatch(new RegExp(`${good}[^]*21`));
+    const downloading = page.waitForEvent('download');
+    await page.locator('#requests-csv').click();
+    const csv = await readFile(await (await downloading).path(), 'utf8');
+    expect(csv).toMatch(/^id,created_at,key,user,.*,prompt_tokens,.*,charged,client_request_id\r\n/);
+    expect(csv).toContain(`\r\n${good},`);
+    expect(csv).toContain(',9,0,12,0,settled,0.000045,');
+    expect(csv.split('\r\n')).toHaveLength(3);
     await rows.locator('th a').click();
     await page.waitForURL(new RegExp(good));
     await page.getByText('9 in, 12 out').waitFor();
@@ -257,14 +287,45 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     expect(await page.getByRole('link', { name: 'test' }).count()).toBe(1);
   });
 
-  it.each([360, 1280, 2560])('fits in %d px, in each view', async (width) => {
+  it('keeps what each view showed while the store is away, and goes on once it is back', async () => {
+    await start({ account: { onError: () => {} } });
+    const { page, gateway } = shown;
+    const notice = page.locator('#notice');
+    const refresh = (): Promise<unknown> =>
+      page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    for (const view of (await everyView()).filter((each) => each !== '#/playground')) {
+      await shown.open(view);
+      await page.locator('#report .card').first().waitFor();
+      const before = await page.locator('#report').innerText();
+      const giveBack = takeAway(gateway.store);
+      await refresh();
+      await notice.getByText(/unavailable.*Showing data as of .* Retrying/).waitFor();
+      expect(await page.locator('#report').innerText()).toBe(before);
+      giveBack();
+      await refresh();
+      await notice.waitFor({ state: 'hidden' });
+    }
+  });
+
+  it.each([360, 1280, 2560])('fits in %d px, in each view, with its tables', async (width) => {
     await start();
     const { page } = shown;
     await page.setViewportSize({ width, height: 800 });
+    await shown.gateway.router.keys.create({
+      account: 'acct',
+      name: 'A name that somebody wrote as a whole sentence, which is longer than a column',
+      models: ['acme/fast', `acme/${'long-'.repeat(12)}name`],
+      metadata: { managed_by: 'customer' },
+    });
     for (const view of await everyView()) {
       await shown.open(view);
       await page.locator('#report .card').first().waitFor();
-      const over = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+      const over = await page.evaluate<number>(`Math.max(
+        document.documentElement.scrollWidth - innerWidth,
+        ...[...document.querySelector('#page').shadowRoot.querySelectorAll('.scroll:not(details *)')].map(
+          (table) => table.scrollWidth - table.clientWidth,
+        ),
+      )`);
       expect([view, over]).toEqual([view, 0]);
     }
   });

@@ -28,7 +28,10 @@ const CSS = `
 h1 { font-size: 41px; }
 button { border: 7px solid rgb(1, 2, 3); }
 input, table, .card, .page { display: none !important; }
-#account { --account-accent: var(--accent); }`;
+#account { --account-accent: var(--accent); }
+.column-340 { width: 340px; }
+.column-700 { width: 700px; }
+.column-1000 { width: 1000px; }`;
 
 const page = (body: string, type: string): HostPage => ({ body, headers: { 'content-type': type } });
 
@@ -126,6 +129,23 @@ describe.skipIf(!CHROMIUM)("the account page in a host's page", () => {
     await expect(mount("{ api: 'http://' }")).rejects.toThrow('api must be a URL, got "http://"');
     await mount(`{ api: '/account', getToken: () => '${shown.gateway.key}' }`);
     await shown.page.locator('#balance').waitFor();
+  });
+
+  it.each([340, 700, 1000])('fits a column of %d px in a wide window', async (width) => {
+    await shown.page.setViewportSize({ width: 1600, height: 900 });
+    await shown.page.evaluate(`document.querySelector('#account').className = 'column-${width}'`);
+    await mount(`{ api: '/account', getToken: () => '${shown.gateway.key}' }`);
+    for (const view of ['credits', 'usage', 'keys', 'requests', 'statements', 'playground']) {
+      await shown.page.evaluate(`location.hash = '#/${view}'`);
+      await shown.page.locator(`nav a[href="#/${view}"][aria-current]`).waitFor();
+      await shown.page.locator('#report .card').first().waitFor();
+      const over = await shown.page.evaluate<number[]>(`(() => {
+        const page = ${inside('.page')};
+        return [page, ...page.querySelectorAll('.scroll')].map((each) => each.scrollWidth - each.clientWidth);
+      })()`);
+      expect([view, Math.max(...over)]).toEqual([view, 0]);
+    }
+    expect(await shown.page.evaluate<number>(`${inside('.page')}.clientWidth`)).toBe(width);
   });
 
   it("has nothing that axe finds beside the host's own landmarks", async () => {

@@ -8,9 +8,11 @@ import { chunk, completion, DONE, hang, reset, type Script, stream } from '../..
 import { answerJson } from '../../helpers/provider.ts';
 import { type AccountPage, type AccountPageSetup, startAccountPage } from '../helpers/account-page.ts';
 import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
+import { python } from '../languages/toolchains.ts';
 
 if (!CHROMIUM) console.log('Skipped for want of a Chromium in /usr/bin: the playground.');
 
+const PYTHON = python('openai-3', 'openai_client.py');
 const ROOT = new URL('../../..', import.meta.url).pathname;
 const WELL = completion({ content: ['Hello', ' there.'], tokens: { prompt: 812, completion: 240 } });
 const FULL = answerJson('{"error":{"message":"The engine is overloaded","code":"overloaded"}}', 503);
@@ -147,6 +149,8 @@ describe.skipIf(!CHROMIUM)('the playground', () => {
     await shown.page.locator('.charge').waitFor();
     expect(new Set(keys)).toEqual(new Set(['Bearer ses-']));
     await expect.poll(async () => (await shown.gateway.router.accounts.get('acct'))?.spent).toBe('0.001532');
+    await shown.page.getByRole('link', { name: 'Requests' }).click();
+    await expect.poll(() => shown.page.locator('#request-rows').innerText()).toMatch(/Session \S{8}\s/);
   });
 
   it('is the same request as a program, which never has the key', async () => {
@@ -167,9 +171,9 @@ describe.skipIf(!CHROMIUM)('the playground', () => {
     expect(await run('sh', ['-c', curl])).toContain('data: [DONE]');
     const typescript = await codeOf('TypeScript');
     expect(await run(process.execPath, ['--input-type=module', '--eval', typescript])).toBe('Hello there.');
-    const python = await codeOf('Python');
-    expect(python).toContain(`base_url="${gateway.baseURL}", api_key=os.environ["API_KEY"]`);
-    expect(curl + typescript + python).not.toContain(gateway.key);
+    const pythonCode = await codeOf('Python');
+    expect(pythonCode).toContain(`base_url="${gateway.baseURL}", api_key=os.environ["API_KEY"]`);
+    expect(curl + typescript + pythonCode).not.toContain(gateway.key);
     const asked = gateway.provider.received.map(({ body }) => JSON.parse(String(body)) as object);
     expect(asked).toHaveLength(2);
     for (const body of asked) {
@@ -182,4 +186,34 @@ describe.skipIf(!CHROMIUM)('the playground', () => {
       });
     }
   });
+
+  it.skipIf(PYTHON.missing)(
+    'is the last request as a program once it was asked, also in Python',
+    { timeout: 600_000 },
+    async () => {
+      await open();
+      const { page, gateway } = shown;
+      await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+      await page.getByLabel('System prompt').fill(`Say "no" to 'quotes', $HOME and \\n é 🦜`);
+      await say('First question');
+      await page.locator('.charge').waitFor();
+      await say('Second question');
+      await expect.poll(() => page.locator('.charge').count()).toBe(2);
+      await page.locator('#show-code').click();
+      await page.getByRole('button', { name: 'Python', exact: true }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Copy' }).click();
+      await page.getByRole('button', { name: 'Copied' }).waitFor();
+      const code = await page.evaluate<string>('navigator.clipboard.readText()');
+      await PYTHON.prepare();
+      const [command, ...args] = await PYTHON.program(code);
+      const env = { ...process.env, API_KEY: gateway.key };
+      const { stdout } = await promisify(execFile)(command, args, { env, cwd: PYTHON.cwd });
+      expect(stdout).toBe('Hello there.');
+      const [, asked, copied] = gateway.provider.received.map(
+        ({ body }) => JSON.parse(String(body)) as object,
+      );
+      expect(copied).toMatchObject({ messages: Reflect.get(asked ?? {}, 'messages') });
+      expect(Reflect.get(copied ?? {}, 'messages')).toHaveLength(4);
+    },
+  );
 });

@@ -108,6 +108,16 @@ describe('usage', () => {
     });
   });
 
+  it('groups by the name that the API has for it, too', async () => {
+    for (const group of ['provider', 'user,day', 'model', 'tag:feature', 'total']) {
+      const { code, stdout } = await usage('--group-by', group, '--csv');
+      expect([group, code]).toEqual([group, 0]);
+      expect(stdout).toBe((await usage('--by', group, '--csv')).stdout);
+    }
+    expect((await usage('--group-by=week')).stderr).toContain('--by must be one of day, account, key, model');
+    expect((await usage('--help')).stdout).not.toContain('--group-by');
+  });
+
   it.each<[string, string[], string]>([
     [
       'an unknown group',

@@ -49,6 +49,11 @@ const ok = (...lines: string[]): Ended => ({
   stderr: '',
 });
 
+const BALANCE = [
+  'ACCOUNT  BALANCE  CREDIT LIMIT   HELD  TOTAL USED  TOTAL GRANTED  EXPIRED  WRITTEN OFF  STATE',
+  'acme       $5.00         $0.00  $0.00       $0.00          $5.00    $0.00        $0.00  active',
+];
+
 function damage(): void {
   const database = new DatabaseSync(file);
   database.exec('UPDATE accounts SET available = available + 1');
@@ -147,6 +152,12 @@ describe('the command', () => {
     ['a subcommand that is nearly one', ['keys', 'creat', 'acme'], 'did you mean keys create?'],
     ['an old name of a command', ['audit', 'acme'], 'unknown command "audit"; did you mean verify?'],
     ['an old name of a subcommand', ['credits', 'trim', 'acme'], 'did you mean credits compact?'],
+    [
+      'words for another command',
+      ['accounts', 'list'],
+      'unknown command "accounts list"; did you mean accounts?',
+    ],
+    ['a word for another command', ['outbox'], 'unknown command "outbox"; did you mean requests waiting?'],
     ['words that are nearly some', ['credit', 'balance'], 'did you mean credits balance?'],
     [
       'an option that is nearly one',
@@ -200,9 +211,7 @@ describe('the command', () => {
   });
 
   it('finds its store in the environment', async () => {
-    expect(await run(['credits', 'balance'], { CREDITS_STORE: store })).toEqual(
-      ok('acme: $5.00 available, $0.00 held, $0.00 used of $5.00 granted'),
-    );
+    expect(await run(['credits', 'balance'], { CREDITS_STORE: store })).toEqual(ok(...BALANCE));
   });
 });
 
@@ -215,7 +224,9 @@ describe('verify', () => {
     damage();
     const { code, stdout } = await on('verify', 'acme');
     expect(code).toBe(1);
-    expect(stdout).toMatch(/^acme: I1 granted is 5\.00, but available 5\.000000001 \+/);
+    expect(stdout).toMatch(
+      /^ACCOUNT +INVARIANT +REQUEST +MESSAGE\nacme +I1 +– +granted is 5\.00, but available 5\.000000001 \+/,
+    );
     expect(stdout).toMatch(/\n1 account, 1 journal entry: 1 finding\n$/);
   });
 
@@ -226,7 +237,14 @@ describe('verify', () => {
     writeFileSync(file, bytes);
     const { code, stdout } = await on('verify');
     expect(code).toBe(1);
-    expect(stdout).toMatch(/^the store is damaged: /);
+    expect(stdout).toMatch(/\n– +– +– +the store is damaged: /);
+  });
+
+  it('says it in CSV, and the summary beside it', async () => {
+    damage();
+    const { stdout, stderr } = await on('verify', '--csv');
+    expect(stdout).toMatch(/^account,invariant,requestId,message\nacme,I1,,"granted is 5\.00, but /);
+    expect(stderr).toBe('1 account, 1 journal entry: 1 finding\n');
   });
 
   it('says it in JSON', async () => {
@@ -301,7 +319,7 @@ describe('credits', () => {
 describe('journal', () => {
   it('prints JSON lines, from a position on, which compact folds', async () => {
     await on('credits', 'grant', 'acme', '1', '--id', 'p1');
-    const after = await on('journal', 'acme', '--after', '1');
+    const after = await on('journal', 'acme', '--after', '1', '--json');
     expect(JSON.parse(after.stdout)).toMatchObject({
       account: 'acme',
       position: 2,
@@ -309,7 +327,7 @@ describe('journal', () => {
       amount: '1.00',
     });
     expect(await on('credits', 'compact', 'acme', '1')).toEqual(ok('acme: compacted up to 1'));
-    const all = (await on('journal')).stdout.trimEnd().split('\n');
+    const all = (await on('journal', '--json')).stdout.trimEnd().split('\n');
     expect(all.map((line) => JSON.parse(line) as object)).toMatchObject([
       { account: 'acme', type: 'compacted', position: 1, granted: '5.00' },
       { account: 'acme', type: 'grant', position: 2 },
@@ -353,7 +371,7 @@ describe('keys', () => {
     });
     expect(created.stdout).toMatch(/^sk-ccr-[0-9A-Za-z_-]{40,}\n$/);
     const list = await on('keys', 'list', 'acme');
-    expect(list.stdout).toMatch(/^ID +NAME +STATE +CREATED +POLICY\nk1 +prod +active +20\S+Z\n$/);
+    expect(list.stdout).toMatch(/^ID +NAME +STATE +CREATED +POLICY\nk1 +prod +active +20\S+Z +–\n$/);
   });
 
   it.each(['create acme', 'rotate acme k1'])(
@@ -448,7 +466,7 @@ describe('keys', () => {
   it('are revoked for good', async () => {
     await on('keys', 'create', 'acme', '--id', 'k1');
     expect(await on('keys', 'revoke', 'acme', 'k1')).toEqual(ok('acme: revoked key k1'));
-    expect((await on('keys', 'list', 'acme')).stdout).toMatch(/^k1 +revoked /m);
+    expect((await on('keys', 'list', 'acme')).stdout).toMatch(/^k1 +– +revoked /m);
     const { code, stderr } = await on('keys', 'rotate', 'acme', 'k1');
     expect(code).toBe(1);
     expect(stderr).toContain('is revoked permanently');
@@ -508,7 +526,7 @@ describe('accounts', () => {
         'zeta       $1.00  $0.00  $0.00    $1.00  frozen',
       ),
     );
-    expect((await on('credits', 'balance', 'zeta')).stdout).toContain('used of $1.00 granted, frozen\n');
+    expect((await on('credits', 'balance', 'zeta')).stdout).toMatch(/^zeta .* {2}frozen$/m);
     const lines = (await on('accounts', '--json')).stdout.trimEnd().split('\n');
     expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
       { id: 'acme', frozen: false },
@@ -607,9 +625,7 @@ describe('migrate', () => {
     const moved = ok('Moved 1 account with $5.00 available, and 0 keys: verified');
     expect(await on('migrate', '--to', to)).toEqual(moved);
     expect(await on('migrate', '--to', to)).toEqual(moved);
-    expect(await run(['credits', 'balance', 'acme', '--store', to])).toEqual(
-      ok('acme: $5.00 available, $0.00 held, $0.00 used of $5.00 granted'),
-    );
+    expect(await run(['credits', 'balance', 'acme', '--store', to])).toEqual(ok(...BALANCE));
     const ledger = new RedisStore(to);
     expect((await ledger.snapshot('acme'))?.lots).toMatchObject([{ id: 'import:lot:g1' }]);
     await ledger.close();

@@ -286,8 +286,8 @@ describe('its admin API', () => {
     await expect.poll(() => served.log.filter(({ event }) => event === 'audit')).toHaveLength(3);
     expect(await served.logged('audit')).toMatchObject({ operator: 'admin' });
     expect(JSON.stringify(served.log)).not.toContain(ADMIN_TOKEN);
-    const balance = await runCli(['credits', 'balance', 'acme', '--store', store]);
-    expect(balance.stdout).toBe('acme: $2.00 available, $0.00 held, $0.00 used of $2.00 granted\n');
+    const balance = await runCli(['credits', 'balance', 'acme', '--json', '--store', store]);
+    expect(JSON.parse(balance.stdout)).toMatchObject({ balance: '2.00', held: '0.00', totalGranted: '2.00' });
   });
 
   it('can be asked for by the config', async () => {
@@ -335,8 +335,8 @@ describe('a log without a reader', () => {
     for await (const { choices } of stream) said.push(choices[0]?.delta.content);
     expect(said).toContain('Late.');
     expect(await served.stop()).toBe(0);
-    const { stdout } = await runCli(['credits', 'balance', 'acme', '--store', store]);
-    expect(stdout).toContain(' $0.00 held, $0.000045 used ');
+    const { stdout } = await runCli(['credits', 'balance', 'acme', '--json', '--store', store]);
+    expect(JSON.parse(stdout)).toMatchObject({ held: '0.00', totalUsed: '0.000045' });
   });
 });
 

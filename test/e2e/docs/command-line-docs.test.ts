@@ -16,6 +16,7 @@ import { runCli } from '../../helpers/cli.ts';
 
 const PAGE = 'command-line.md';
 const examples = consoleExamples(PAGE);
+const ASKS_GATEWAY = /^npx \S+ (?:providers|status|models|health|whoami|requests running|requests waiting)/;
 
 describe(`docs/${PAGE}`, () => {
   const folder = mkdtempSync(join(tmpdir(), 'ccr-docs-'));
@@ -68,7 +69,7 @@ describe(`docs/${PAGE}`, () => {
   }
 
   const addressOf = (command: string): string =>
-    gateway && /^npx \S+ providers/.test(command) ? ` --url ${gateway.baseURL}` : '';
+    gateway && ASKS_GATEWAY.test(command) ? ` --url ${gateway.baseURL}` : '';
 
   it('names every command', async () => {
     const { stdout } = await runCli(['--help']);
@@ -99,7 +100,7 @@ describe(`docs/${PAGE}`, () => {
       expect(line.toString().replace(/:\d+\/v1/, ':8787/v1')).toMatch(asPattern(output));
       return;
     }
-    if (/^npx \S+ providers/.test(command)) gateway ??= await startGateway();
+    if (ASKS_GATEWAY.test(command)) gateway ??= await startGateway();
     // As the page says: all gateways must be stopped.
     if (command.includes(' migrate ')) await stopServers();
     // The other commands of the page use the config of the first one.

@@ -88,6 +88,8 @@ describe('the dashboard of Grafana', () => {
     const unasked = names.filter((name) => !asked.includes(name));
     expect(unasked.toSorted()).toEqual([
       'ccr_attempt_duration_seconds_bucket',
+      // Only of gateways with a `route` or `guard`.
+      'ccr_hook_duration_seconds_bucket',
       'ccr_target_changes_total',
       'ccr_target_failures_in_a_row',
     ]);

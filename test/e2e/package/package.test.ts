@@ -113,6 +113,7 @@ describe('the packed package', () => {
       writeFileSync(
         join(folder, 'use.ts'),
         `import { createChatCompletionsRouter, type ChatCompletionsRouter } from 'chat-completions-router';
+       import { createAccountRouter } from 'chat-completions-router/account';
        import { type AuditEvent, createAdminRouter } from 'chat-completions-router/admin';
        import { toFastifyPlugin } from 'chat-completions-router/fastify';
        import { toHonoHandler } from 'chat-completions-router/hono';
@@ -130,6 +131,7 @@ describe('the packed package', () => {
        export const admin = createAdminRouter(router, {
          authorize: ({ headers }) => (headers.authorization === 'Bearer secret' ? 'ada' : undefined),
          onAudit: (event: AuditEvent) => console.log(event) });
+       export const account = createAccountRouter(router, { onAudit: (event: AuditEvent) => console.log(event) });
        export const { GET, POST } = toNextHandlers(router);
        export const pages = toNextPagesHandler(router);
        export const provider: Promise<FakeProvider> = startFakeProvider();

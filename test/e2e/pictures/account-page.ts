@@ -32,18 +32,31 @@ async function routerOf(provider: FakeProvider): Promise<ChatCompletionsRouter> 
   });
 }
 
-/** @returns the API key that signs in */
-async function makeCustomer(router: ChatCompletionsRouter): Promise<string> {
+interface Customer {
+  /** The API key that signs in. */
+  readonly key: string;
+  /** The ID of a key with limits. */
+  readonly limited: string;
+  /** The ID of a request. */
+  readonly request: string;
+}
+
+async function makeCustomer(router: ChatCompletionsRouter): Promise<Customer> {
   await router.credits.grant(ACCOUNT, '25.00', {
     id: 'promotion',
     expiresAt: new Date(Date.now() + 21 * DAY_MS),
   });
   await router.credits.allow(ACCOUNT, { id: 'team-plan', amount: '50.00', per: 'month' });
-  const limits = { budget: { amount: '20.00', per: 'month' }, requestsPerMinute: 60 } as const;
+  const limits = {
+    budget: { amount: '20.00', per: 'month' },
+    requestsPerMinute: 60,
+    metadata: { managed_by: 'customer' },
+  } as const;
   const { key } = await router.keys.create({ account: ACCOUNT, name: 'Website' });
   const bot = await router.keys.create({ account: ACCOUNT, name: 'Support bot', ...limits });
   const old = await router.keys.create({ account: ACCOUNT, name: 'Old script' });
   await router.keys.revoke(ACCOUNT, old.id);
+  let request = '';
   for (let n = 0; n < 12; n++) {
     const model = n === 4 ? 'openai/gpt-6' : 'openai/gpt-5-mini';
     const response = await router.fetch(
@@ -57,28 +70,40 @@ async function makeCustomer(router: ChatCompletionsRouter): Promise<string> {
       }),
     );
     await response.text();
+    if (response.ok) request = response.headers.get('x-request-id') ?? '';
   }
-  return key;
+  return { key, limited: bot.id, request };
 }
 
 /** @returns PNGs by the name of the view; those with `dark` are dark, those with `phone` of 390 pixels' width */
 export async function accountViews(): Promise<ReadonlyMap<string, Buffer>> {
   const provider = await startFakeProvider();
   const router = await routerOf(provider);
-  const key = await makeCustomer(router);
+  const { key, limited, request } = await makeCustomer(router);
   const mounted = await mountWithAccount({ title: 'Acme AI' })(router);
   const { origin } = new URL(mounted.baseURL);
   const browser = await launchChromium();
   const page = await openPage(browser, key, { width: 1280, height: 800 });
   const pictures = new Map<string, Buffer>();
+  const views = { key: `keys/${limited}`, request: `requests/${request}` };
   for (const view of ['credits', 'usage', 'keys', 'requests', 'statements']) {
     pictures.set(view, await pictureOf(page, `${origin}/account#/${view}`));
   }
+  for (const [name, view] of Object.entries(views)) {
+    pictures.set(name, await pictureOf(page, `${origin}/account#/${view}`));
+  }
   pictures.set('playground', await pictureOfChat(page, `${origin}/account#/playground`));
+  await page.locator('#show-code').click();
+  pictures.set('code', await page.screenshot({ animations: 'disabled' }));
   await page.emulateMedia({ colorScheme: 'dark' });
   pictures.set('usage-dark', await pictureOf(page, `${origin}/account#/usage`));
+  const visitor = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  await visitor.goto(`${origin}/account`);
+  await visitor.locator('#sign-in').waitFor();
+  pictures.set('sign-in', await visitor.screenshot({ animations: 'disabled' }));
   const phone = await openPage(browser, key, { width: 390, height: 800 });
   pictures.set('credits-phone', await pictureOf(phone, `${origin}/account#/credits`));
+  pictures.set('requests-phone', await pictureOf(phone, `${origin}/account#/requests`));
   await browser.close();
   await mounted.close();
   await router.close();

@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+
 import OpenAI from 'openai';
 import { describe, expect, it } from 'vitest';
 
@@ -266,7 +268,24 @@ describe('the account API', () => {
     expect(html).toContain('data-title="Acme &#60;AI&#62; &#34;x&#34;"');
     expect(html).toContain('data-session="none"');
     expect(html).toContain('--account-accent:#0a7d4f;');
-    expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    const hashOf = (element: string): string => {
+      const [, text = ''] = new RegExp(`<${element}[^>]*>([^]*?)</${element}>`).exec(html) ?? [];
+      return `'sha256-${hash('sha256', text, 'base64')}'`;
+    };
+    expect(page.headers.get('content-security-policy')).toBe(
+      [
+        "default-src 'none'",
+        `script-src ${hashOf('script')}`,
+        `style-src ${hashOf('style')}`,
+        "connect-src 'self'",
+        'img-src data:',
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+      ].join('; '),
+    );
     expect((await fetch('/')).status).toBe(401);
   });
 

@@ -62,6 +62,7 @@ describe('the status in the admin API', () => {
       running: 0,
       store: { state: 'available' },
       waiting_charges: 0,
+      waiting: [],
       outbox: { folder },
       request_log: { written: 0, waiting: 0, refusals_left_out: 0, lost: 0 },
     });

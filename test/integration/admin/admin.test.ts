@@ -557,6 +557,7 @@ describe('what the admin API shows', () => {
         type: 'charge',
         at: expect.stringMatching(/Z$/),
         id: response.headers.get('x-request-id'),
+        request_id: response.headers.get('x-request-id'),
         amount: '0.000045',
         balance: '4.999955',
         held: expect.any(String),

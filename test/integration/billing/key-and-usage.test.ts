@@ -56,6 +56,12 @@ describe('GET /key', () => {
         is_management_key: false,
         is_provisioning_key: false,
         creator_user_id: null,
+        organization_id: null,
+        workspace_id: null,
+        allowed_data_regions: [],
+        budgets: [],
+        effective_budget: null,
+        free_model_daily_requests: { limit: 0, remaining: 0, used: 0 },
         expires_at: null,
         rate_limit: { requests: -1, interval: '1m', note: expect.any(String) },
       },
@@ -76,6 +82,29 @@ describe('GET /key', () => {
     expect(data).toMatchObject({ limit: 1, limit_reset: 'monthly', usage: charged, usage_daily: charged });
     expect(data.limit_remaining).toBeCloseTo(1 - charged, 9);
     expect(data).toMatchObject({ expires_at: expiresAt.toISOString(), rate_limit: { requests: 60 } });
+  });
+
+  it('has all budgets of the key, and that which is next to end', async () => {
+    const { key } = await gateway.router.keys.create({
+      account: 'acct',
+      budget: [
+        { amount: '1.00', per: 'month' },
+        { amount: '0.50', per: 'lifetime' },
+      ],
+    });
+    const charged = await charge(key);
+    const { budgets, effective_budget: tightest } = (await get('/key', key)).body.data;
+    expect(budgets).toMatchObject([
+      {
+        scope: 'key_limit',
+        limit_usd: 1,
+        reset_interval: 'monthly',
+        resets_at: expect.stringMatching(/-01T00:00:00/),
+      },
+      { scope: 'key_limit', limit_usd: 0.5, spend_usd: charged, reset_interval: null, resets_at: null },
+    ]);
+    expect(tightest).toEqual(budgets[1]);
+    expect(tightest.remaining_usd).toBeCloseTo(0.5 - charged, 9);
   });
 
   it('has the budget of a session, before and after its first request', async () => {

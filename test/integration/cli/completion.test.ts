@@ -34,6 +34,7 @@ describe('completion', () => {
     expect(await offeredByBash('credits', '')).toEqual([
       'balance',
       'grant',
+      'grants',
       'adjust',
       'allow',
       'allowances',

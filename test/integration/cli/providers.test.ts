@@ -71,10 +71,14 @@ describe('the commands providers', () => {
     expect(rows[2]?.slice(5, 8)).toEqual(['0', '2', '1']);
 
     const errors = (await command('--errors')).stdout.split('\n');
+    const id = headers.get('x-request-id');
     expect(errors[1]).toMatch(
-      /^\S+Z +main +vendor\/large +503 +upstream_error_status +overloaded +no capacity +\S+$/,
+      new RegExp(`^\\S+Z +main +vendor/large +${id} +503 +upstream_error_status +overloaded +no capacity$`),
     );
-    expect(errors[1]).toContain(headers.get('x-request-id'));
+    expect(JSON.parse((await command('--errors', '--json')).stdout)).toMatchObject({
+      provider: 'main',
+      request_id: id,
+    });
     expect((await command('--keys')).stdout).toMatch(/^main +key 1 of 1 +…wxyz +available +–/m);
   });
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
+import { idAt } from '../../../src/request-log/search.ts';
 import { answerJson, completionBody } from '../../helpers/provider.ts';
 import { QUESTION } from '../../helpers/gateway.ts';
 import { startTwoTargets } from '../faults/two-targets.ts';
@@ -36,9 +37,9 @@ it('lists requests as a table, the newest first', async () => {
   const { code, stdout } = await run(['requests', 'list', ...STORE], { folder });
   expect(code).toBe(0);
   const [heads, newest, oldest] = stdout.split('\n').map((line) => line.replaceAll(/ +/g, ' '));
-  expect(heads).toContain('TIME REQUEST ACCOUNT MODEL PROVIDER STATUS CODE FIRST BYTE TOTAL CHARGED');
-  expect(newest).toContain(`${ids[1]} acct – – 404 model_not_found –`);
-  expect(oldest).toContain(`${ids[0]} acct acme/fast fallback 200`);
+  expect(heads).toContain('REQUEST TIME ACCOUNT MODEL PROVIDER STATUS CODE FIRST BYTE TOTAL CHARGED');
+  expect(newest).toMatch(new RegExp(`^${ids[1]} 20\\S+Z acct – – 404 model_not_found –`));
+  expect(oldest).toMatch(new RegExp(`^${ids[0]} 20\\S+Z acct acme/fast fallback 200`));
 });
 
 it('filters, and pages by a cursor', async () => {
@@ -64,9 +65,9 @@ it('lists requests as JSON and CSV', async () => {
     await run(['requests', 'list', '--csv', '--status', '404', ...STORE], { folder })
   ).stdout.split('\n');
   expect(heads).toBe(
-    'id,createdAt,account,key,model,provider,upstreamModel,status,code,streamed,firstByteMs,durationMs,state,charged,cost,promptTokens,completionTokens',
+    'id,createdAt,account,key,model,provider,upstreamModel,status,code,streamed,firstByteMs,durationMs,state,charged,cost,promptTokens,completionTokens,clientRequestId',
   );
-  expect(row).toMatch(new RegExp(`^${ids[1]},.*,404,model_not_found,false,,[\\d.]+,refused,0.00,,,$`));
+  expect(row).toMatch(new RegExp(`^${ids[1]},.*,404,model_not_found,false,,[\\d.]+,refused,0.00,,,,$`));
 });
 
 it('shows a request with its attempts', async () => {
@@ -95,6 +96,20 @@ it('says that a request is not in the log', async () => {
   const shown = await run(['requests', 'show', '0000000000000000000', '--json', ...STORE], { folder });
   expect(shown.code).toBe(1);
   expect(JSON.parse(shown.stdout)).toEqual({ request: '0000000000000000000', error: 'no_request' });
+});
+
+it('forgets what a gateway logs late of an account that is deleted', async () => {
+  const store = new SqliteStore(join(folder, 'credits.db'));
+  await store.grant({ account: 'gone', id: 'g1', amount: 1n });
+  await store.announceGateway('another host pid 1 cafe', 60_000);
+  const deleting = run(['delete', 'gone', ...STORE], { folder });
+  await expect.poll(() => store.balance('gone')).toBeUndefined();
+  // Of a second before.
+  await store.requestLog.append([{ id: idAt(Date.now() - 1000), account: 'gone', json: '{}' }]);
+  expect((await deleting).stdout).toMatch(/^gone: deleted; its sums are \S+\n$/);
+  expect(await store.requestLog.page({ account: 'gone', from: '0', before: '~', limit: 1 })).toEqual([]);
+  await store.announceGateway('another host pid 1 cafe', 0);
+  await store.close();
 });
 
 it('forgets the requests of an account that is deleted', async () => {

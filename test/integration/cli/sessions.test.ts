@@ -54,11 +54,20 @@ describe('the commands sessions', () => {
     await router.close();
   });
 
+  it('sign the markup of a session', async () => {
+    const created = await run([...CREATE, '--max-spend', '0.50', '--markup', '1.25'], { folder });
+    const [, claims = ''] = created.stdout.split(/[-.]/);
+    expect(JSON.parse(Buffer.from(claims, 'base64url').toString())).toMatchObject({
+      markup: { factor: '1.25' },
+    });
+  });
+
   it('name what is wrong, and change nothing', async () => {
     for (const [args, code, message] of [
       [CREATE, 2, '--max-spend'],
       [[...CREATE, '--max-spend', '0'], 2, 'maxSpend must be more than 0, got 0'],
       [[...CREATE, '--max-spend', '1', '--ttl', '86401'], 2, 'ttlMs must be an integer from 1 to 86400000'],
+      [[...CREATE, '--max-spend', '1', '--markup', 'much'], 2, 'markup'],
       [['sessions', 'create', 'none', ...CREATE.slice(3), '--max-spend', '1'], 1, 'there is no account none'],
       [['sessions', 'revoke', 'ses-of.another'], 1, 'this is no session'],
     ] as const) {

@@ -259,6 +259,18 @@ describeEachStore('the log of requests', (ledger) => {
     expect((await gateway.router.requestLog.search()).requests).toEqual([]);
   });
 
+  it('forgets what another gateway had not written of a deleted account', async () => {
+    const open = ledger();
+    const gateway = await start({ store: open() });
+    const id = await ask(gateway);
+    const other = createChatCompletionsRouter({ store: open(), providers: {}, models: {} });
+    await other.accounts.delete('acct');
+    // A search writes what waits.
+    expect((await gateway.router.requestLog.search()).requests).toMatchObject([{ id }]);
+    await other.close();
+    expect((await gateway.router.requestLog.search()).requests).toEqual([]);
+  });
+
   it('forgets a deleted account', async () => {
     const gateway = await start({ store: ledger()() });
     const id = await ask(gateway);

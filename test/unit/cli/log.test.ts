@@ -25,7 +25,7 @@ const ENDED = {
 describe('the text log', () => {
   it('has a short line for each response', () => {
     expect(logged('response', { ...ENDED, status: 401, durationMs: 7.4, errorCode: 'missing_api_key' })).toBe(
-      '19:50:40 GET /v1/models 401 7 ms missing_api_key\n',
+      '19:50:40 GET /v1/models 401 7 ms missing_api_key r1\n',
     );
     expect(
       logged('response', {
@@ -37,7 +37,7 @@ describe('the text log', () => {
         account: 'acme',
         model: 'a\u001b[31m',
       }),
-    ).toBe(String.raw`19:50:40 POST /v1/chat/completions 200 812 ms acme a\u001b[31m` + '\n');
+    ).toBe(String.raw`19:50:40 POST /v1/chat/completions 200 812 ms acme a\u001b[31m r1` + '\n');
   });
 
   it('has a short line for each charge', () => {
@@ -47,8 +47,9 @@ describe('the text log', () => {
       completionTokens: 12,
       account: 'acme',
       model: 'fast',
+      requestId: 'r1',
     };
-    expect(logged('settled', charge)).toBe('19:50:40 settled $0.000045 9 + 12 tokens acme fast\n');
+    expect(logged('settled', charge)).toBe('19:50:40 settled $0.000045 9 + 12 tokens acme fast r1\n');
   });
 
   it('has all fields of any other event', () => {

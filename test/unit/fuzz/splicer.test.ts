@@ -45,9 +45,14 @@ describe('any request, cut anywhere', FUZZ_TIMEOUT, () => {
         return;
       }
       if (meant === undefined) throw new Error(`taken: ${body.toString('latin1')}`);
+      // By its bytes: of members that stand twice, JSON.parse of V8 returns now one, now the other.
+      const { start, end } = whole.edits.model;
+      const bytes = body.toString('latin1');
+      same(JSON.parse(body.toString('utf8', start, end)), Reflect.get(meant, 'model'));
       const model = someText(random).toWellFormed();
-      const changed = parse(Buffer.concat(spliceRequest([body], whole, { model })));
-      same(JSON.stringify(changed), JSON.stringify({ ...meant, model }));
+      const spliced = Buffer.concat(spliceRequest([body], whole, { model })).toString('latin1');
+      const written = Buffer.from(JSON.stringify(model)).toString('latin1');
+      same(spliced, bytes.slice(0, start) + written + bytes.slice(end));
     });
   });
 

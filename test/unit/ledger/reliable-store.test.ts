@@ -280,9 +280,15 @@ describe('a store made reliable', () => {
       const settled = store.settle(settlement(1, 60n));
       await pass(1000);
       expect(store.waitingCharges).toBe(1);
+      const [waiting, ...others] = store.listWaiting(100);
+      expect(others).toEqual([]);
+      expect(waiting).toMatchObject({ account: 'acme', requestId: settlement(1, 60n).requestId });
+      expect(waiting?.waitingMs).toBeGreaterThanOrEqual(1000);
+      expect(store.listWaiting(0)).toEqual([]);
       primary.fault = undefined;
       await pass(1000);
       expect(await settled).toMatchObject({ code: 'duplicate', charged: 60n });
+      expect(store.listWaiting(100)).toEqual([]);
       expect(await store.balance('acme')).toMatchObject({ available: 940n, held: 0n });
       expect(primary.sent).not.toContain('verify');
       expect(failed).toEqual([requestId(1)]);

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RequestIds } from '../../../src/ledger/contract/request-ids.ts';
 import type { RequestLogRow } from '../../../src/ledger/contract/request-log.ts';
 import { MemoryRequestLog } from '../../../src/ledger/stores/memory/memory-request-log.ts';
+import { idAt } from '../../../src/request-log/search.ts';
 import type { ResponseEnded, Settled } from '../../../src/observability/hooks.ts';
 import { RequestLogWriter, type RequestLogOptions } from '../../../src/request-log/request-log.ts';
 
@@ -278,6 +279,40 @@ describe('the writer of the log of requests', () => {
     await log.writer.close();
     for (const id of [written, waiting, pending]) expect(await log.writer.find(id)).toBeUndefined();
     expect(await log.writer.find(other)).toMatchObject({ account: 'other' });
+  });
+
+  it.each(['a while later', 'when it is closed'])(
+    'forgets what another process writes late of a deleted account, %s',
+    async (when) => {
+      const log = new Log();
+      const late = idAt(Date.now());
+      const other = idAt(Date.now() - 1);
+      await vi.advanceTimersByTimeAsync(1);
+      await log.writer.forget('acme');
+      await vi.advanceTimersByTimeAsync(1);
+      const again = idAt(Date.now());
+      await log.store.append([
+        { id: late, account: 'acme', json: '{}' },
+        { id: again, account: 'acme', json: '{}' },
+        { id: other, account: 'other', json: '{}' },
+      ]);
+      if (when === 'when it is closed') await log.writer.close();
+      else await vi.advanceTimersByTimeAsync(3000);
+      expect(await log.store.find(late)).toBeUndefined();
+      // Of an account that was made anew with its name.
+      expect(await log.store.find(again)).toBeDefined();
+      expect(await log.store.find(other)).toBeDefined();
+      expect(vi.getTimerCount()).toBe(0);
+      await log.writer.close();
+    },
+  );
+
+  it('says that late rows may be there, where the store is away', async () => {
+    const log = new Log();
+    await log.writer.forget('acme');
+    log.store.forget = () => Promise.reject(new Error('away'));
+    await log.writer.close();
+    expect(log.errors).toEqual(['The log of requests may still have rows of the deleted account acme']);
   });
 
   it('writes everything when it is closed, also what has no charge yet', async () => {

@@ -9,10 +9,10 @@ import type { UsageRow } from '../../../page/usage/range-usage.ts';
 import type { Credits } from '../../../client/admin-api.generated.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
-import { type Pace, PACE_DAYS, paceOf } from './pace.ts';
+import { availableOf, type Pace, PACE_DAYS, paceOf } from './pace.ts';
+import { warningsOf } from './warnings.ts';
 
 type Allowance = Credits['allowances'][number];
-type Grant = Credits['grants'][number];
 
 const REFRESH_MS = 10_000;
 
@@ -28,12 +28,13 @@ export function CreditsView({ session }: ViewProps): JSX.Element {
     subject: 'credits',
     everyMs: REFRESH_MS,
     async ask() {
-      const [from = ''] = lastDays(PACE_DAYS, Date.now());
+      const now = Date.now();
+      const [from = ''] = lastDays(PACE_DAYS, now);
       const [credits, usage] = await Promise.all([
         api.get<Credits>('credits'),
         api.list<UsageRow>('usage', { from, group_by: 'day' }),
       ]);
-      return { credits, pace: paceOf(credits.balance, usage.data) };
+      return { credits, pace: paceOf(credits, usage.data, now) };
     },
   });
   const about = data ? `As of ${clock(at)}.` : undefined;
@@ -41,9 +42,9 @@ export function CreditsView({ session }: ViewProps): JSX.Element {
     <ViewBody title="Credits" about={about} notice={notice}>
       {data && (
         <>
-          <Warning {...data} />
+          <Warnings {...data} />
           <Balance {...data} />
-          <GrantsCard grants={data.credits.grants} />
+          <GrantsCard credits={data.credits} />
           <AllowancesCard allowances={data.credits.allowances} />
           <LimitsCard credits={data.credits} />
         </>
@@ -52,34 +53,25 @@ export function CreditsView({ session }: ViewProps): JSX.Element {
   );
 }
 
-function Warning({ credits, pace }: CreditsData): JSX.Element | null {
-  const text = warningOf(credits, pace);
-  return text === undefined ? null : (
-    <p id="warning" class="notice low" role="status">
-      {text}
-    </p>
+function Warnings({ credits, pace }: CreditsData): JSX.Element | null {
+  const texts = warningsOf(credits, pace);
+  return texts.length === 0 ? null : (
+    <div id="warning" class="notice low" role="status">
+      {texts.map((text) => (
+        <p key={text}>{text}</p>
+      ))}
+    </div>
   );
-}
-
-function warningOf(credits: Credits, { state }: Pace): string | undefined {
-  if (credits.frozen)
-    return 'This account is on hold, and requests are rejected. Your credits are safe: contact support.';
-  if (state === 'low') return 'Your credits are running low. Add more, so that no request is rejected.';
-  if (state !== 'empty') return undefined;
-  if (nanos(credits.granted) === 0n)
-    return 'You have no credits yet. Requests are accepted once you add some.';
-  const isOnCredit = nanos(credits.credit_limit) + nanos(credits.balance) > 0n;
-  return isOnCredit
-    ? 'Your credits are used up, and you are spending on account.'
-    : 'Your credits are used up, and requests are rejected. Add more to go on.';
 }
 
 function Balance({ credits, pace }: CreditsData): JSX.Element {
   const { balance, held, spent, expired, credit_limit: limit } = credits;
+  const owed = -nanos(balance);
   const facts: readonly Fact[] = [
     ['In use by running requests', money(nanos(held))],
     ['Spent so far', money(nanos(spent))],
     ['Expired', nanos(expired) === 0n ? undefined : money(nanos(expired))],
+    ['You owe', owed > 0n ? money(owed) : undefined],
     ['You may owe up to', nanos(limit) === 0n ? undefined : money(nanos(limit))],
   ];
   return (
@@ -87,7 +79,7 @@ function Balance({ credits, pace }: CreditsData): JSX.Element {
       <div>
         <h2 id="balance-title">Available</h2>
         <p id="balance" class={`amount ${pace.state}`}>
-          {money(nanos(balance))}
+          {money(availableOf(credits))}
         </p>
         {pace.text !== undefined && <p class="pace">{pace.text}</p>}
       </div>
@@ -105,7 +97,10 @@ function Balance({ credits, pace }: CreditsData): JSX.Element {
   );
 }
 
-function GrantsCard({ grants }: { readonly grants: readonly Grant[] }): JSX.Element {
+function GrantsCard({ credits }: { readonly credits: Credits }): JSX.Element | null {
+  const { grants, credit_limit: limit } = credits;
+  // Who pays later has none.
+  if (grants.length === 0 && nanos(limit) > 0n) return null;
   const head = (
     <>
       <Column>Credits</Column>
@@ -132,7 +127,7 @@ function GrantsCard({ grants }: { readonly grants: readonly Grant[] }): JSX.Elem
             </td>
             <NumberCell>{money(nanos(remaining))}</NumberCell>
             <NumberCell class="wide">{money(nanos(amount))}</NumberCell>
-            <td>{ends === null ? 'Never' : date(ends)}</td>
+            <td class="date">{ends === null ? 'Never' : date(ends)}</td>
           </tr>
         ))}
         {grants.length === 0 && <EmptyRow columns={5}>There are no credits at the moment.</EmptyRow>}
@@ -175,7 +170,7 @@ function AllowancesCard({ allowances }: { readonly allowances: readonly Allowanc
             <th scope="row">{id}</th>
             <NumberCell>{`${money(nanos(amount))} a ${per}`}</NumberCell>
             <NumberCell class="wide">{money(nanos(remaining))}</NumberCell>
-            <td>{date(resetsAt)}</td>
+            <td class="date">{date(resetsAt)}</td>
             <td class="wide">{until === undefined ? '–' : date(until)}</td>
           </tr>
         ))}

@@ -103,7 +103,7 @@ function KeyCard({ session, of: key, resource }: KeyCardProps): JSX.Element {
       <div class="title">
         <p>
           <KeyState of={key} />
-          {!key.managed && ' It was made for you, so that its limits stay as they are.'}
+          {!key.managed && ' This key was made for you: its limits can’t be changed here.'}
         </p>
         <div class="controls">
           <KeyActions

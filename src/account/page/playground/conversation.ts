@@ -71,9 +71,16 @@ export class Conversation {
     this.#tell();
   }
 
-  /** The request that a question would be, after all that was answered. */
-  requestOf(question: string): ChatRequest {
-    const messages = this.#turns.flatMap(({ question: asked, answer }): Message[] =>
+  /** The request that a draft would be; without one, the last request as it would be now. */
+  requestOf(draft: string): ChatRequest {
+    const last = this.#turns.at(-1);
+    if (draft === '' && last) return this.#requestAfter(this.#turns.slice(0, -1), last.question);
+    return this.#requestAfter(this.#turns, draft || 'Hello!');
+  }
+
+  /** A question after what was answered. */
+  #requestAfter(turns: readonly Turn[], question: string): ChatRequest {
+    const messages = turns.flatMap(({ question: asked, answer }): Message[] =>
       answer.text === ''
         ? []
         : [

@@ -73,7 +73,7 @@ export function PlaygroundView({ session, me, conversation }: ViewProps): JSX.El
           {isCodeShown && (
             <CodeDialog
               baseURL={session.api.urlOf(me.api)}
-              request={conversation.requestOf(draft.trim() || 'Hello!')}
+              request={conversation.requestOf(draft.trim())}
               close={() => setCodeShown(false)}
             />
           )}

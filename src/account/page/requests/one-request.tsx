@@ -7,10 +7,17 @@ import { chargeOf, endingOf, StatusBadge, tokensOf } from '../../../page/request
 import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import type { OwnRequest } from '../../../client/admin-api.generated.ts';
+import { keyNameOf, readKeyNames } from '../key-names.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { Session } from '../view-props.ts';
 
 const REFRESH_MS = 10_000;
+
+interface RequestData {
+  readonly request: OwnRequest;
+  /** ID of a key → its name. */
+  readonly keyNames: ReadonlyMap<string, string>;
+}
 
 interface OneRequestProps {
   readonly session: Session;
@@ -19,10 +26,17 @@ interface OneRequestProps {
 
 /** What became of one request. */
 export function OneRequest({ session, id }: OneRequestProps): JSX.Element {
-  const { data, notice } = useResource<OwnRequest>(session, {
+  const { api } = session;
+  const { data, notice } = useResource<RequestData>(session, {
     subject: id,
     everyMs: REFRESH_MS,
-    ask: () => session.api.get(`requests/${encodeURIComponent(id)}`),
+    async ask() {
+      const [request, keyNames] = await Promise.all([
+        api.get<OwnRequest>(`requests/${encodeURIComponent(id)}`),
+        readKeyNames(api),
+      ]);
+      return { request, keyNames };
+    },
   });
   return (
     <ViewBody title="Request" about={<a href={hrefOf('requests')}>All requests</a>} notice={notice}>
@@ -30,9 +44,9 @@ export function OneRequest({ session, id }: OneRequestProps): JSX.Element {
         <section class="card" aria-labelledby="request-title">
           <div class="title">
             <h2 id="request-title">
-              <span class="mono">{data.id}</span> <CopyButton text={data.id} />
+              <span class="mono">{data.request.id}</span> <CopyButton text={data.request.id} />
             </h2>
-            <StatusBadge status={data.status} />
+            <StatusBadge status={data.request.status} />
           </div>
           <Facts facts={factsOf(data)} />
         </section>
@@ -41,7 +55,7 @@ export function OneRequest({ session, id }: OneRequestProps): JSX.Element {
   );
 }
 
-function factsOf(request: OwnRequest): readonly Fact[] {
+function factsOf({ request, keyNames }: RequestData): readonly Fact[] {
   const { model, key, status, code, first_byte_ms: firstByteMs, usage, user, state } = request;
   return [
     ['Arrived', moment(request.created_at)],
@@ -54,8 +68,8 @@ function factsOf(request: OwnRequest): readonly Fact[] {
     ['Charged', state === 'voided' || state === 'refused' ? 'Nothing' : chargeOf(request)],
     [
       'Key',
-      <a key="key" href={hrefOf('requests', undefined, { key })}>
-        {key}
+      <a key="key" title={key} href={hrefOf('requests', undefined, { key })}>
+        {keyNameOf(keyNames, key)}
       </a>,
     ],
     ['End user', user],

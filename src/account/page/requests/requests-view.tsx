@@ -1,19 +1,24 @@
 import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
 
-import { duration, moment } from '../../../page/format.ts';
+import { CopyButton } from '../../../page/copy-button.tsx';
+import { duration, grouped, moment } from '../../../page/format.ts';
 import { chargeOf, StatusBadge } from '../../../page/requests/status.tsx';
 import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import type { OwnRequest } from '../../../client/admin-api.generated.ts';
 import { Choices } from '../choices.tsx';
+import { CsvButton } from '../csv-button.tsx';
 import { FilterChip } from '../filter-chip.tsx';
-import { readKeyNames } from '../key-names.ts';
+import { keyNameOf, readKeyNames } from '../key-names.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { OneRequest } from './one-request.tsx';
 
 const PAGE_ROWS = '50';
+/** The most that the API answers at once. */
+const CSV_ROWS = '500';
 const REFRESH_MS = 5000;
 const HOUR_MS = 3_600_000;
 
@@ -48,6 +53,7 @@ export function RequestsView(props: ViewProps): JSX.Element {
 function RequestList({ session, route: { query } }: ViewProps): JSX.Element {
   const filters: Filters = Object.fromEntries(query);
   const { api } = session;
+  const [failure, setFailure] = useState<string>();
   const { data, notice } = useResource<RequestsData>(session, {
     subject: query.toString(),
     everyMs: REFRESH_MS,
@@ -62,8 +68,17 @@ function RequestList({ session, route: { query } }: ViewProps): JSX.Element {
   return (
     <ViewBody
       title="Requests"
-      about="What was asked with your keys. Prompts and answers are not kept."
-      notice={notice}
+      about="What was asked with your keys. The log holds no prompts and no answers."
+      notice={failure ?? notice}
+      controls={
+        <CsvButton
+          id="requests-csv"
+          name="requests.csv"
+          isDisabled={!data}
+          read={() => api.text('requests', { ...queryOf(filters), limit: CSV_ROWS, format: 'csv' })}
+          setFailure={setFailure}
+        />
+      }
     >
       {data && (
         <section class="card" aria-label="Requests">
@@ -121,7 +136,7 @@ function ChosenFilters({ filters, keyNames }: ChosenFiltersProps): JSX.Element |
         <FilterChip
           key={name}
           name={name}
-          value={keyNames.get(value) ?? value}
+          value={name === 'key' ? keyNameOf(keyNames, value) : value}
           href={filtered(filters, name, '')}
         />
       ))}
@@ -138,9 +153,11 @@ function RequestTable({ data: { rows, next, keyNames }, filters }: RequestTableP
   const head = (
     <>
       <Column>Time</Column>
+      <Column class="wider">Request</Column>
       <Column>Model</Column>
       <Column class="wide">Key</Column>
       <Column>Status</Column>
+      <Column class="number wide">Tokens</Column>
       <Column class="number wide">Took</Column>
       <Column class="number">Charged</Column>
     </>
@@ -151,7 +168,7 @@ function RequestTable({ data: { rows, next, keyNames }, filters }: RequestTableP
         {rows.map((request) => (
           <RequestRow key={request.id} request={request} filters={filters} keyNames={keyNames} />
         ))}
-        {rows.length === 0 && <EmptyRow columns={6}>No request found.</EmptyRow>}
+        {rows.length === 0 && <EmptyRow columns={8}>No request found.</EmptyRow>}
       </Table>
       <p class="controls end">
         {filters['cursor'] !== undefined && (
@@ -175,7 +192,7 @@ interface RequestRowProps extends Pick<RequestsData, 'keyNames'> {
 }
 
 function RequestRow({ request, filters, keyNames }: RequestRowProps): JSX.Element {
-  const { id, created_at, key, model, status, code, duration_ms } = request;
+  const { id, created_at, key, model, status, code, duration_ms, usage } = request;
   return (
     <tr>
       <th scope="row">
@@ -183,9 +200,14 @@ function RequestRow({ request, filters, keyNames }: RequestRowProps): JSX.Elemen
           {moment(created_at)}
         </a>
       </th>
-      <td>{model === undefined ? '–' : <a href={filtered(filters, 'model', model)}>{model}</a>}</td>
-      <td class="wide">
-        <a href={filtered(filters, 'key', key)}>{keyNames.get(key) ?? key}</a>
+      <td class="wider id">
+        <code>{id}</code> <CopyButton text={id} />
+      </td>
+      <td class="name" title={model}>
+        {model === undefined ? '–' : <a href={filtered(filters, 'model', model)}>{model}</a>}
+      </td>
+      <td class="wide name" title={key}>
+        <a href={filtered(filters, 'key', key)}>{keyNameOf(keyNames, key)}</a>
       </td>
       <td>
         <a href={filtered(filters, 'status', String(status))} aria-label={`Status ${status}`}>
@@ -193,6 +215,9 @@ function RequestRow({ request, filters, keyNames }: RequestRowProps): JSX.Elemen
         </a>
         {code !== undefined && <small>{code}</small>}
       </td>
+      <NumberCell class="wide">
+        {usage ? grouped(usage.prompt_tokens + usage.completion_tokens) : '–'}
+      </NumberCell>
       <NumberCell class="wide">{duration(duration_ms)}</NumberCell>
       <NumberCell>{chargeOf(request)}</NumberCell>
     </tr>

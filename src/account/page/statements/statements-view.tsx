@@ -7,7 +7,7 @@ import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import type { OwnStatement } from '../../../client/admin-api.generated.ts';
 import { CsvButton } from '../csv-button.tsx';
-import { readKeyNames } from '../key-names.ts';
+import { keyNameOf, readKeyNames } from '../key-names.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
 import { monthAfter, nameOfMonth, thisMonth } from './months.ts';
@@ -39,7 +39,7 @@ export function StatementsView({ session, route: { id } }: ViewProps): JSX.Eleme
   return (
     <ViewBody
       title="Statements"
-      about="What was added and spent in a month, in UTC."
+      about="What was added and spent. Months are in UTC, times in your time zone."
       notice={failure ?? notice}
       controls={
         <>
@@ -153,7 +153,7 @@ function Charges({ statement: { charges }, keyNames }: StatementData): JSX.Eleme
         {charges.toSorted(byCharge).map(({ model, key, requests, charged, refunded }) => (
           <tr key={`${model} ${key}`}>
             <th scope="row">{model}</th>
-            <td>{keyNames.get(key) ?? key}</td>
+            <td class="name">{keyNameOf(keyNames, key)}</td>
             <NumberCell class="wide">{grouped(requests)}</NumberCell>
             <NumberCell>{money(nanos(charged))}</NumberCell>
             <NumberCell class="wide">{nanos(refunded) === 0n ? '–' : money(nanos(refunded))}</NumberCell>
@@ -208,6 +208,12 @@ const ENTRIES: Readonly<Record<string, string>> = {
   allowance: 'Allowance renewed',
 };
 
+function entryName(type: string, allowance: string | undefined): string {
+  const name = ENTRIES[type] ?? type.replaceAll('_', ' ');
+  if (allowance === undefined) return name;
+  return type === 'grant' ? `Allowance ${allowance}` : `${name}: allowance ${allowance}`;
+}
+
 function Entries({ statement: { credits } }: { readonly statement: OwnStatement }): JSX.Element | null {
   if (credits.length === 0) return null;
   const head = (
@@ -224,10 +230,10 @@ function Entries({ statement: { credits } }: { readonly statement: OwnStatement 
         <h2 id="entries-title">Credits and corrections</h2>
       </div>
       <Table id="entry-rows" head={head}>
-        {credits.map(({ type, at, amount, balance }, i) => (
+        {credits.map(({ type, at, amount, balance, allowance }, i) => (
           <tr key={i}>
             <th scope="row">{moment(at)}</th>
-            <td>{ENTRIES[type] ?? type.replaceAll('_', ' ')}</td>
+            <td>{entryName(type, allowance)}</td>
             <NumberCell>{money(nanos(amount))}</NumberCell>
             <NumberCell class="wide">{money(nanos(balance))}</NumberCell>
           </tr>

@@ -3,7 +3,7 @@ import { lastDays } from '../../../page/format.ts';
 import type { RangeUsage, UsageRow } from '../../../page/usage/range-usage.ts';
 import type { Candidate } from '../../../page/usage/ranking.ts';
 import { sum } from '../../../page/usage/sums.ts';
-import { readKeyNames } from '../key-names.ts';
+import { keyNameOf, readKeyNames } from '../key-names.ts';
 
 /** Usage of a range of days, as the view shows it. */
 export interface OwnUsage {
@@ -60,13 +60,17 @@ export function usageCsv(
   return api.text('usage', { from, to, group_by: 'day,model,key', format: 'csv', ...filters });
 }
 
-export function keyCandidates({ range: { keys }, keyNames }: OwnUsage): Candidate[] {
+/** The address of a view with one more filter. */
+export type HrefTo = (filter: 'key' | 'model', value: string) => string;
+
+export function keyCandidates({ range: { keys }, keyNames }: OwnUsage, hrefTo: HrefTo): Candidate[] {
   return keys.map((row) => {
     const { key = '' } = row;
     return {
-      name: keyNames.get(key) ?? key,
+      name: keyNameOf(keyNames, key),
       tone: 'tone-0',
       rows: [row],
+      href: hrefTo('key', key),
       about: [{ name: 'Key', value: key }],
     };
   });

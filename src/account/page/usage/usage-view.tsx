@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useCallback, useMemo, useState } from 'preact/hooks';
 
 import { clock } from '../../../page/format.ts';
 import { useResource } from '../../../page/resource.ts';
@@ -14,9 +14,17 @@ import type { Unit } from '../../../page/usage/units.ts';
 import { Choices } from '../choices.tsx';
 import { CsvButton } from '../csv-button.tsx';
 import { FilterChip } from '../filter-chip.tsx';
+import { keyNameOf } from '../key-names.ts';
 import { ViewBody } from '../view-body.tsx';
 import type { ViewProps } from '../view-props.ts';
-import { keyCandidates, type OwnUsage, readUsage, usageCsv, userCandidates } from './own-usage.ts';
+import {
+  type HrefTo,
+  keyCandidates,
+  type OwnUsage,
+  readUsage,
+  usageCsv,
+  userCandidates,
+} from './own-usage.ts';
 
 const REFRESH_MS = 60_000;
 const RANGES = [7, 30, 90];
@@ -37,6 +45,12 @@ export function UsageView({ session, me, route: { query } }: ViewProps): JSX.Ele
     ask: () => readUsage(session.api, { days, filters, hasUsers }),
   });
 
+  const search = query.toString();
+  const hrefTo = useCallback<HrefTo>(
+    (name, value) =>
+      hrefOf('usage', undefined, { ...Object.fromEntries(new URLSearchParams(search)), [name]: value }),
+    [search],
+  );
   const ranges = RANGES.map((each) => ({
     text: `${each} days`,
     href: hrefOf('usage', undefined, { ...filters, days: String(each) }),
@@ -63,7 +77,7 @@ export function UsageView({ session, me, route: { query } }: ViewProps): JSX.Ele
       {data && (
         <>
           <ActiveFilters filters={filters} days={days} names={data.keyNames} />
-          <Report usage={data} />
+          <Report usage={data} hrefTo={hrefTo} />
         </>
       )}
     </ViewBody>
@@ -85,7 +99,7 @@ function ActiveFilters({ filters, days, names }: ActiveFiltersProps): JSX.Elemen
         <FilterChip
           key={name}
           name={name}
-          value={names.get(value) ?? value}
+          value={name === 'key' ? keyNameOf(names, value) : value}
           href={hrefOf('usage', undefined, { ...filters, [name]: '', days: String(days) })}
         />
       ))}
@@ -93,12 +107,21 @@ function ActiveFilters({ filters, days, names }: ActiveFiltersProps): JSX.Elemen
   );
 }
 
-function Report({ usage }: { readonly usage: OwnUsage }): JSX.Element {
+interface ReportProps {
+  readonly usage: OwnUsage;
+  /** Memoized. */
+  readonly hrefTo: HrefTo;
+}
+
+function Report({ usage, hrefTo }: ReportProps): JSX.Element {
   const [unit, setUnit] = useState<Unit>('charged');
   const [modelTones] = useState(() => new ModelTones());
   const tones = useMemo(() => modelTones.of(usage.range.models), [modelTones, usage]);
-  const models = useMemo(() => modelCandidates(usage.range, tones), [usage, tones]);
-  const keys = useMemo(() => keyCandidates(usage), [usage]);
+  const models = useMemo(
+    () => modelCandidates(usage.range, tones).map((one) => ({ ...one, href: hrefTo('model', one.name) })),
+    [usage, tones, hrefTo],
+  );
+  const keys = useMemo(() => keyCandidates(usage, hrefTo), [usage, hrefTo]);
   const users = useMemo(() => userCandidates(usage), [usage]);
   const sums = sum(usage.range.models);
   return (

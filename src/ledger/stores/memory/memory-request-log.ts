@@ -41,8 +41,10 @@ export class MemoryRequestLog implements RequestLogStore {
     return this.#rows.splice(0, Math.min(surplus, TRIM_STEP)).length;
   }
 
-  async forget(account: string): Promise<void> {
-    const kept = this.#rows.filter((row) => row.account !== account);
+  async forget(account: string, before?: string): Promise<void> {
+    const kept = this.#rows.filter(
+      (row) => row.account !== account || (before !== undefined && row.id >= before),
+    );
     this.#rows.splice(0, this.#rows.length, ...kept);
   }
 

@@ -69,10 +69,10 @@ export class RedisRequestLog implements RequestLogStore {
     return old.length;
   }
 
-  async forget(account: string): Promise<void> {
+  async forget(account: string, before = '~'): Promise<void> {
     const { send } = this.#runner;
     for (;;) {
-      const rows = await this.#rowsOf(account, '0', '~', TRIM_STEP);
+      const rows = await this.#rowsOf(account, '0', before, TRIM_STEP);
       if (rows.length === 0) return;
       await send('zrem', this.#all, ...rows.map(({ id }) => `${id} ${account}`));
       await send('zrem', this.#of(account), ...rows.map(({ id, json }) => `${id} ${json}`));

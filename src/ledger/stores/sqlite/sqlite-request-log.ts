@@ -34,10 +34,10 @@ export class SqliteRequestLog implements RequestLogStore {
     return this.#session.write('write', ({ sql }) => trimRows(sql, before, max));
   }
 
-  async forget(account: string): Promise<void> {
+  async forget(account: string, before = '~'): Promise<void> {
     let forgotten: number;
     do {
-      forgotten = await this.#session.write('write', ({ sql }) => forgetRows(sql, account));
+      forgotten = await this.#session.write('write', ({ sql }) => forgetRows(sql, account, before));
       await setImmediate();
     } while (forgotten === TRIM_STEP);
   }
@@ -53,7 +53,7 @@ export function rehearseRequestLog(sql: Sql, account: string): void {
   pageOfRows(sql, { ...all, account });
   trimRows(sql, '', 0);
   trimRows(sql, '', Number.MAX_SAFE_INTEGER);
-  forgetRows(sql, account);
+  forgetRows(sql, account, '~');
 }
 
 function appendRows(sql: Sql, rows: readonly RequestLogRow[]): void {
@@ -82,8 +82,8 @@ function trimRows(sql: Sql, before: string, max: number): number {
 }
 
 /** Returns how many rows are gone, at most a step. */
-function forgetRows(sql: Sql, account: string): number {
-  return sql(FORGET).all(account, TRIM_STEP).length;
+function forgetRows(sql: Sql, account: string, before: string): number {
+  return sql(FORGET).all(account, before, TRIM_STEP).length;
 }
 
 function rowOf(row: Row): RequestLogRow {
@@ -102,4 +102,4 @@ const TRIM = `DELETE FROM request_log
   WHERE id IN (SELECT id FROM request_log WHERE id < ? ORDER BY id LIMIT ?) RETURNING id`;
 const TRIM_INCLUDING = TRIM.replace('id < ?', 'id <= ?');
 const FORGET = `DELETE FROM request_log
-  WHERE id IN (SELECT id FROM request_log WHERE account = ? ORDER BY id LIMIT ?) RETURNING id`;
+  WHERE id IN (SELECT id FROM request_log WHERE account = ? AND id < ? ORDER BY id LIMIT ?) RETURNING id`;

@@ -1,0 +1,42 @@
+import type { Credits } from '../../../client/admin-api.generated.ts';
+import { date, money, nanos } from '../../../page/format.ts';
+import type { EndingCredits, Pace } from './pace.ts';
+
+/** What the customer should know or do now, the worst first. */
+export function warningsOf(credits: Credits, { state, ending }: Pace): readonly string[] {
+  if (credits.frozen) {
+    return ['This account is on hold, and requests are rejected. Your credits are safe: contact support.'];
+  }
+  const warnings = [creditWarning(credits, state), budgetWarning(credits), endingWarning(ending)];
+  return warnings.filter((warning) => warning !== undefined);
+}
+
+function creditWarning(credits: Credits, state: Pace['state']): string | undefined {
+  const { allowances, granted, credit_limit: limit } = credits;
+  if (state === 'low') return 'Your credits are running low. Add more, so that no request is rejected.';
+  if (state !== 'empty') return undefined;
+  if (nanos(limit) > 0n) {
+    return 'You owe as much as you may, and requests are rejected. Pay what you owe to go on.';
+  }
+  const [next] = allowances.map(({ resets_at: at }) => at).toSorted();
+  if (next !== undefined) {
+    return `Your credits are used up, and requests are rejected. Add more, or wait until your allowance is renewed on ${date(next)}.`;
+  }
+  return nanos(granted) === 0n
+    ? 'You have no credits yet. Requests are accepted once you add some.'
+    : 'Your credits are used up, and requests are rejected. Add more to go on.';
+}
+
+function budgetWarning({ limits }: Credits): string | undefined {
+  const spent = limits?.budgets?.find(({ left }) => nanos(left) <= 0n);
+  if (!spent) return undefined;
+  const { amount, per, resets_at: at } = spent;
+  const budget = `${money(nanos(amount))} ${per === 'lifetime' ? 'in all' : `a ${per}`}`;
+  return `Your account's budget of ${budget} is used up, and requests are rejected${at === undefined ? '' : ` until ${date(at)}`}.`;
+}
+
+function endingWarning([first, ...others]: readonly EndingCredits[]): string | undefined {
+  if (!first) return undefined;
+  const more = others.length === 0 ? '' : ', and more after that';
+  return `At this pace ${money(first.amount)} of your credits ends unspent on ${date(first.at)}${more}.`;
+}
