@@ -144,6 +144,7 @@ export type {
   AuthenticateRequest,
 } from './options/authenticate-options.ts';
 export type { BodyCaller, BodyRules, BodyValue, JsonValue } from './options/body-rules.ts';
+export type { LabelRequirements, Labels, LabelValue } from './options/labels.ts';
 export type {
   CatalogEntry,
   RoutingStrategy,

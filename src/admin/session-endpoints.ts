@@ -4,7 +4,7 @@ import { MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
 import { MAX_ORIGINS, MAX_TTL_MS } from '../keys/sessions.ts';
 import { type Endpoint, endpoint, nothing } from './endpoint.ts';
 import { accountNotFound, ConflictError, NotFoundError } from '../json-api/errors.ts';
-import { markup, modelPatterns } from '../json-api/key-schemas.ts';
+import { markup, modelPatterns, requirements } from '../json-api/key-schemas.ts';
 import { accountId, amount, at, component, described, integer, object, textOf } from '../json-api/schema.ts';
 
 /** Sessions: keys for minutes, which a web page may hold. */
@@ -17,6 +17,7 @@ const newSession = component(
   object({
     user: v.exactOptional(textOf(1, MAX_END_USER_LENGTH)),
     models: v.exactOptional(modelPatterns),
+    require: v.exactOptional(requirements),
     markup: v.exactOptional(markup),
     max_spend: amount,
     ttl_ms: integer(1, MAX_TTL_MS),

@@ -3,34 +3,47 @@ import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { ClientRouting } from '../http/client-routing.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { Catalog } from './catalog.ts';
+import { keepMatching, type TargetDemands } from './matching-targets.ts';
 import { isShutDown, type Model, type SelectedModels, type Target } from './model.ts';
 import { dayOf } from '../ledger/contract/usage.ts';
 
-/** Selects the models of a request and, with client routing, their allowed targets.
+/** What the caller may see and pays, and what targets must have. */
+export interface Selection {
+  /** The models that the caller may see; undefined for all. */
+  readonly allowed: ModelPatterns | undefined;
+  /** A model at the caller's prices. */
+  readonly priced: (model: Model) => Model;
+  /** What targets must have; undefined for nothing. */
+  readonly demands: TargetDemands | undefined;
+}
+
+/** Selects the models of a request and their targets: those that match and, with client routing, are allowed.
  *
- * @param allowed - the models that the caller may see; default: all
  * @throws {ModelNotFoundError} for the first unknown model
  * @throws {ModelShutDownError} for the first model that was shut down
+ * @throws {NoMatchingTargetError} if no target matches
  * @throws {InvalidRequestError} if a provider is unknown, or no target is left
  */
 export function selectModels(
   catalog: Catalog,
   modelId: string,
   routing: ClientRouting | undefined,
-  allowed?: ModelPatterns,
+  { allowed, priced, demands }: Selection,
 ): SelectedModels {
   const find = (id: string): Model => {
     const model = catalog.get(id);
     if (!model) throw new ModelNotFoundError(id, catalog.near(id, allowed));
     assertServed(model);
-    return model;
+    return priced(model);
   };
   const first = find(modelId);
-  if (!routing) return [first];
-  checkProviders(catalog, routing);
-  const ids = new Set([modelId, ...(routing.models ?? [])]);
-  const left = [...ids]
-    .map((id) => withAllowedTargets(find(id), routing))
+  if (routing) checkProviders(catalog, routing);
+  const ids = new Set([modelId, ...(routing?.models ?? [])]);
+  const all = [first, ...[...ids].slice(1).map(find)] as const;
+  const matching = demands ? keepMatching(all, demands) : all;
+  if (!routing) return matching;
+  const left = matching
+    .map((model) => withAllowedTargets(model, routing))
     .filter((model) => model !== undefined);
   const [head, ...rest] = left;
   if (!head) {

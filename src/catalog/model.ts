@@ -2,6 +2,7 @@ import type { MemberPlan } from '../http/member-plan.ts';
 import type { MediaBounds, TokenBudgets } from '../metering/estimate.ts';
 import type { Price } from '../metering/price.ts';
 import type { ServerTools } from '../metering/server-tool-fees.ts';
+import type { Labels } from '../options/labels.ts';
 import type { ModelInfo } from '../options/model-info.ts';
 import type { RoutingStrategy } from '../options/model-options.ts';
 import type { StickySettings } from '../options/resolve-sticky.ts';
@@ -81,6 +82,8 @@ export interface Target {
   /** Its share of the requests with the strategy `weighted`. */
   readonly weight: number;
   readonly output: TargetOutput;
+  /** What keys, accounts and requests may require; empty without any. */
+  readonly labels: Labels;
   /** Edits of request fields; undefined without any. */
   readonly body: TargetRules | undefined;
   /** Edits of answers; undefined without any. */

@@ -144,6 +144,11 @@ export function plainNamesOf({ serviceTiers }: Target['provider']): readonly str
   return serviceTiers?.plain ?? [];
 }
 
+/** The prices that a request may be charged at a target; empty if a requested feature has none. */
+export function pricesFor(target: Target, request: PricedFields): readonly Price[] {
+  return heldPrices(target.price, variantFor(target, request));
+}
+
 /** The prices that a hold must cover; empty if a requested feature has no price. */
 function heldPrices(price: Price, priceVariant: PriceVariant | undefined): readonly Price[] {
   if (!priceVariant) return [price];

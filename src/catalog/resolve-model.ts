@@ -2,6 +2,7 @@ import { DEFAULT_TOKEN_BUDGETS, UNKNOWN_IMAGE_TOKENS } from '../metering/estimat
 import { combineMarkups, type MarkupTerms, parseMarkup } from '../metering/markup.ts';
 import { FREE, type Price, withMarkup } from '../metering/price.ts';
 import { parsePricing, type Pricing, type ReportedPricing, type SeparateTiers } from '../metering/pricing.ts';
+import { type Labels, parseLabels } from '../options/labels.ts';
 import type {
   CatalogEntry,
   RoutingStrategy,
@@ -67,7 +68,10 @@ const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
   cost: true,
   weight: true,
   body: true,
+  labels: true,
 };
+
+const NO_LABELS: Labels = {};
 
 /** Web searches that a hold covers by default. */
 const DEFAULT_WEB_SEARCHES = 5;
@@ -219,6 +223,7 @@ function resolveTarget(
     ...pricer.costOf(target),
     weight: weightOf(given.weight, `${option}.weight`),
     output,
+    labels: given.labels === undefined ? NO_LABELS : parseLabels(given.labels, `${option}.labels`),
     body: resolveTargetRules(provider, given.body, `${option}.body`),
     answerPlan: answerPlan(provider.preset, answer),
   };

@@ -41,6 +41,8 @@ export interface NewApiKey {
   readonly budget?: Budget | readonly (Budget)[];
   /** 1 to 100 model IDs, in which * stands for any characters */
   readonly models?: readonly (string)[];
+  /** labels that a target must have, by name: a value, or a list of which it must have one. */
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>>;
   /** an integer from 1 to 1000000000 */
   readonly requests_per_minute?: number;
   /** an integer from 1 to 1000000000 */
@@ -62,6 +64,7 @@ export interface ApiKeyChange {
   readonly name?: string | null;
   readonly budget?: Budget | readonly (Budget)[] | null;
   readonly models?: readonly (string)[] | null;
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>> | null;
   readonly requests_per_minute?: number | null;
   readonly tokens_per_minute?: number | null;
   readonly concurrent_requests?: number | null;
@@ -80,6 +83,8 @@ export interface ApiKey {
   readonly budget?: Budget | readonly (Budget)[];
   /** 1 to 100 model IDs, in which * stands for any characters */
   readonly models?: readonly (string)[];
+  /** labels that a target must have, by name: a value, or a list of which it must have one. */
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>>;
   /** an integer from 1 to 1000000000 */
   readonly requests_per_minute?: number;
   /** an integer from 1 to 1000000000 */
@@ -110,6 +115,8 @@ export interface ApiKeyDetails {
   readonly budget?: Budget | readonly (Budget)[];
   /** 1 to 100 model IDs, in which * stands for any characters */
   readonly models?: readonly (string)[];
+  /** labels that a target must have, by name: a value, or a list of which it must have one. */
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>>;
   /** an integer from 1 to 1000000000 */
   readonly requests_per_minute?: number;
   /** an integer from 1 to 1000000000 */
@@ -166,6 +173,8 @@ export interface CreatedApiKey {
   readonly budget?: Budget | readonly (Budget)[];
   /** 1 to 100 model IDs, in which * stands for any characters */
   readonly models?: readonly (string)[];
+  /** labels that a target must have, by name: a value, or a list of which it must have one. */
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>>;
   /** an integer from 1 to 1000000000 */
   readonly requests_per_minute?: number;
   /** an integer from 1 to 1000000000 */
@@ -210,6 +219,8 @@ export interface AccountPolicy {
   readonly budget?: Budget | readonly (Budget)[];
   /** 1 to 100 model IDs, in which * stands for any characters */
   readonly models?: readonly (string)[];
+  /** labels that a target must have, by name: a value, or a list of which it must have one. */
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>>;
   /** an integer from 1 to 1000000000 */
   readonly requests_per_minute?: number;
   /** an integer from 1 to 1000000000 */
@@ -226,6 +237,7 @@ export interface AccountPolicyChange {
   readonly name?: string | null;
   readonly budget?: Budget | readonly (Budget)[] | null;
   readonly models?: readonly (string)[] | null;
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>> | null;
   readonly requests_per_minute?: number | null;
   readonly tokens_per_minute?: number | null;
   readonly concurrent_requests?: number | null;
@@ -913,6 +925,8 @@ export interface NewSession {
   readonly user?: string;
   /** 1 to 100 model IDs, in which * stands for any characters */
   readonly models?: readonly (string)[];
+  /** labels that a target must have, by name: a value, or a list of which it must have one. */
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>>;
   readonly markup?: Markup;
   /** a decimal string of USD, more than 0 and at most 9007199.254740991, with at most 9 decimals, such as "25.00" */
   readonly max_spend: string;
@@ -1037,6 +1051,8 @@ export interface NewCustomerKey {
   readonly budget?: Budget | readonly (Budget)[];
   /** 1 to 100 model IDs, in which * stands for any characters */
   readonly models?: readonly (string)[];
+  /** labels that a target must have, by name: a value, or a list of which it must have one. */
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>>;
   /** an integer from 1 to 1000000000 */
   readonly requests_per_minute?: number;
   /** an integer from 1 to 1000000000 */
@@ -1053,6 +1069,7 @@ export interface CustomerKeyChange {
   readonly name?: string | null;
   readonly budget?: Budget | readonly (Budget)[] | null;
   readonly models?: readonly (string)[] | null;
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>> | null;
   readonly requests_per_minute?: number | null;
   readonly tokens_per_minute?: number | null;
   readonly concurrent_requests?: number | null;
@@ -1068,6 +1085,8 @@ export interface CustomerKey {
   readonly budget?: Budget | readonly (Budget)[];
   /** 1 to 100 model IDs, in which * stands for any characters */
   readonly models?: readonly (string)[];
+  /** labels that a target must have, by name: a value, or a list of which it must have one. */
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>>;
   /** an integer from 1 to 1000000000 */
   readonly requests_per_minute?: number;
   /** an integer from 1 to 1000000000 */
@@ -1096,6 +1115,8 @@ export interface CustomerKeyDetails {
   readonly budget?: Budget | readonly (Budget)[];
   /** 1 to 100 model IDs, in which * stands for any characters */
   readonly models?: readonly (string)[];
+  /** labels that a target must have, by name: a value, or a list of which it must have one. */
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>>;
   /** an integer from 1 to 1000000000 */
   readonly requests_per_minute?: number;
   /** an integer from 1 to 1000000000 */
@@ -1156,6 +1177,8 @@ export interface CreatedCustomerKey {
   readonly budget?: Budget | readonly (Budget)[];
   /** 1 to 100 model IDs, in which * stands for any characters */
   readonly models?: readonly (string)[];
+  /** labels that a target must have, by name: a value, or a list of which it must have one. */
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>>;
   /** an integer from 1 to 1000000000 */
   readonly requests_per_minute?: number;
   /** an integer from 1 to 1000000000 */
@@ -1185,6 +1208,8 @@ export interface OwnPolicy {
   readonly budget?: Budget | readonly (Budget)[];
   /** 1 to 100 model IDs, in which * stands for any characters */
   readonly models?: readonly (string)[];
+  /** labels that a target must have, by name: a value, or a list of which it must have one. */
+  readonly require?: Readonly<Record<string, boolean | string | readonly (boolean | string)[]>>;
   /** an integer from 1 to 1000000000 */
   readonly requests_per_minute?: number;
   /** an integer from 1 to 1000000000 */

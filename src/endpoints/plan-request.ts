@@ -8,6 +8,7 @@ import {
   keepPricedTargets,
 } from '../catalog/request-prices.ts';
 import type { Catalog } from '../catalog/catalog.ts';
+import type { TargetDemands } from '../catalog/matching-targets.ts';
 import type { Model, Target } from '../catalog/model.ts';
 import { isAllowed, mergeForQuote, selectModels } from '../catalog/model-selection.ts';
 import { assertPriced } from '../catalog/server-tools.ts';
@@ -62,15 +63,15 @@ export function planRequest(
 ): RequestPlan {
   const { upstreamKeys } = caller;
   if (caller.models) assertAllowed(caller.models, [id, ...(routing?.models ?? [])], catalog);
-  const selected = selectModels(catalog, id, routing, caller.models);
   const byokKey = (provider: string): string | undefined => upstreamKeys?.of(provider);
   const markup = markups.of(caller);
   const priced = (model: Model): Model => {
     const marked = markup ? withAccountMarkup(model, markup) : model;
     return upstreamKeys ? withByokPrices(marked, (provider) => byokKey(provider) !== undefined) : marked;
   };
-  const [first, ...fallbacks] = selected;
-  const models = keepPricedTargets([priced(first), ...fallbacks.map(priced)], request);
+  const demands = demandsOf(caller, routing, request);
+  const selected = selectModels(catalog, id, routing, { allowed: caller.models, priced, demands });
+  const models = keepPricedTargets(selected, request);
   const model = mergeForQuote(models);
   assertPriced(request.features, model);
   const quote = quoteRequest(request, model);
@@ -81,6 +82,21 @@ export function planRequest(
   const steering = routing?.order ? undefined : conversation;
   const targets = targetsInOrder(models, quote, breakers, caller.account, steering);
   return { caller, model, quote, targets, byokKey, conversation };
+}
+
+/** What the key, its account and the request require of targets. A request adds to what its key requires. */
+function demandsOf(
+  { require }: Caller,
+  routing: ClientRouting | undefined,
+  request: ChatRequest,
+): TargetDemands | undefined {
+  if (!require && !routing) return undefined;
+  return {
+    require: [...(require ?? []), ...(routing?.require ?? [])],
+    maxPrice: routing?.maxPrice,
+    request,
+    namesProviders: routing?.choosesProviders ?? false,
+  };
 }
 
 function assertAllowed(allowed: ModelPatterns, ids: readonly string[], catalog: Catalog): void {

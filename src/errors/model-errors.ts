@@ -43,3 +43,18 @@ export class ModelNotAllowedError extends RouterError {
     super(`This key may not use the model ${quote(modelId)}; it may use ${shown}${more}.`);
   }
 }
+
+/** No target has what the key, its account and the request require. */
+export class NoMatchingTargetError extends RouterError {
+  readonly status = 404;
+  readonly code = 'no_matching_target';
+  readonly type = 'invalid_request_error';
+  override readonly param = 'model';
+
+  /** @param excluded - what was required, by whom, and how many targets that excluded, or which */
+  constructor(modelIds: readonly string[], excluded: readonly string[]) {
+    const ids = modelIds.map((id) => quote(id)).join(', ');
+    const shown = excluded.slice(0, 10).join('; ');
+    super(`No target of ${ids} has all that is required: ${shown}.`);
+  }
+}

@@ -1,6 +1,6 @@
 /**
- * What the router's own functions take and return, in JSON: names in snake_case, times as texts. The names in `metadata`
- * and `dimensions` are their author's.
+ * What the router's own functions take and return, in JSON: names in snake_case, times as texts. The names in `metadata`,
+ * `dimensions` and `require` are their author's.
  */
 export type InJson<Value> = {
   readonly [Name in keyof Value as SnakeCase<Name & string>]: Name extends GivenNames
@@ -9,9 +9,9 @@ export type InJson<Value> = {
 };
 
 /** Members whose own members keep their names. */
-type GivenNames = 'metadata' | 'dimensions';
+type GivenNames = 'metadata' | 'dimensions' | 'require';
 
-const GIVEN_NAMES: ReadonlySet<string> = new Set<GivenNames>(['metadata', 'dimensions']);
+const GIVEN_NAMES: ReadonlySet<string> = new Set<GivenNames>(['metadata', 'dimensions', 'require']);
 
 type MemberInJson<Value> = Value extends Date
   ? string

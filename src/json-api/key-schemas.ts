@@ -18,6 +18,14 @@ import {
   MAX_END_USERS,
   MAX_NAME_LENGTH,
 } from '../ledger/contract/key-records.ts';
+import {
+  areRequirements,
+  LABEL_NAME,
+  LABEL_WANTED,
+  LABEL_WORD,
+  type LabelRequirements,
+  MAX_LABELS,
+} from '../options/labels.ts';
 import { MAX_MODEL_PATTERNS, MODEL_PATTERN } from '../options/model-patterns.ts';
 import { fromJson, inJson, type InJson, snakeCase, type SnakeCase } from './in-json.ts';
 import {
@@ -53,6 +61,7 @@ const MODEL_WANTED = 'a model ID of 1 to 256 characters without blanks, in which
 const MODELS_WANTED = `1 to ${MAX_MODEL_PATTERNS} model IDs, in which * stands for any characters`;
 const BUDGET_WANTED = 'an object of amount and per';
 const BUDGETS_WANTED = `${BUDGET_WANTED}, or a list of up to ${BUDGET_PERIODS.length}, each of another period`;
+const REQUIRE_WANTED = `an object of at most ${MAX_LABELS} labels, with names of lowercase letters, digits and _; zdr and training are booleans, region and quantization words`;
 const MARKUP_WANTED = 'an object of factor, fee, or both';
 
 const budget = component(
@@ -131,6 +140,25 @@ export const modelPatterns: Schema<readonly string[]> = described(
   ),
 );
 
+const labelValue = v.union([flag(), matching(LABEL_WANTED, LABEL_WORD)], LABEL_WANTED);
+
+export const requirements: Schema<LabelRequirements> = described(
+  'labels that a target must have, by name: a value, or a list of which it must have one.',
+  v.pipe(
+    unlessArray(REQUIRE_WANTED),
+    v.record(
+      v.pipe(v.string(), v.regex(LABEL_NAME, REQUIRE_WANTED)),
+      v.union(
+        [labelValue, v.pipe(v.array(labelValue), v.minLength(1), v.maxLength(MAX_LABELS))],
+        `${LABEL_WANTED}, or a list of 1 to ${MAX_LABELS}`,
+      ),
+      REQUIRE_WANTED,
+    ),
+    v.maxEntries(MAX_LABELS, REQUIRE_WANTED),
+    v.check((value) => areRequirements(value), REQUIRE_WANTED),
+  ),
+);
+
 const SCHEMAS: {
   readonly [Field in PolicyFieldName]: Schema<NonNullable<PolicyBody[SnakeCase<Field>]>>;
 } = {
@@ -138,6 +166,7 @@ const SCHEMAS: {
   metadata,
   expiresAt: time,
   models: modelPatterns,
+  require: requirements,
   budget: budgets,
   ...everyCount(() => integer(1, MAX_COUNT_LIMIT)),
   endUsers,

@@ -9,6 +9,7 @@ import { RouterError } from '../errors/router-error.ts';
 import { ACCOUNT_POLICY, type FoundKey } from '../ledger/contract/key-records.ts';
 import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import type { Authenticate, AuthenticateRequest } from '../options/authenticate-options.ts';
+import { bothRequired, type RequiredLabel, requiredLabels } from '../options/labels.ts';
 import { bothPatterns, ModelPatterns } from '../options/model-patterns.ts';
 import { hostCaller, loggableFailure } from './host-caller.ts';
 import { keptPolicy } from './key-terms.ts';
@@ -149,12 +150,12 @@ export class Authenticator {
   async #readPolicy(account: string): Promise<AccountPolicy> {
     try {
       const { version = 0, policy } = (await this.#options.store.keyState(account, ACCOUNT_POLICY)) ?? {};
-      const found = { version, models: modelsOf(policy) };
+      const found = accountPolicyOf(version, policy);
       this.#policies.set(account, found);
       return found;
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
-      return { version: 0, models: undefined };
+      return { version: 0, models: undefined, require: undefined };
     }
   }
 
@@ -238,19 +239,19 @@ export class Authenticator {
     const { expiresAt = Infinity, hashUntil = Infinity } = record;
     if (this.#options.now() >= expiresAt) return new AuthenticationError('expired_api_key');
     const until = Math.min(expiresAt, hashUntil);
-    const { markup } = keptPolicy(record.policy);
-    const models = modelsOf(record.policy);
+    const { markup, require, models } = keptPolicy(record.policy);
     const caller = {
       account: record.account,
       key: record.key,
       externalKey: false,
       keyVersion: record.version,
       ...(until < Infinity && { until }),
-      ...(models && { models }),
+      ...(models && { models: new ModelPatterns(models) }),
+      ...(require && { require: requiredLabels(require, 'key') }),
       ...(markup && { markup }),
     };
     const { version = 0, policy } = record.accountPolicy ?? {};
-    return withPolicy(caller, { version, models: modelsOf(policy) });
+    return withPolicy(caller, accountPolicyOf(version, policy));
   }
 }
 
@@ -258,16 +259,22 @@ export class Authenticator {
 interface AccountPolicy {
   readonly version: number;
   readonly models: ModelPatterns | undefined;
+  readonly require: readonly RequiredLabel[] | undefined;
 }
 
-function withPolicy(caller: Caller, { version, models }: AccountPolicy): Caller {
-  const both = bothPatterns(caller.models, models);
-  return { ...caller, accountVersion: version, ...(both && { models: both }) };
+function withPolicy(caller: Caller, { version, ...ofAccount }: AccountPolicy): Caller {
+  const models = bothPatterns(caller.models, ofAccount.models);
+  const require = bothRequired(caller.require, ofAccount.require);
+  return { ...caller, accountVersion: version, ...(models && { models }), ...(require && { require }) };
 }
 
-function modelsOf(policy: string | undefined): ModelPatterns | undefined {
-  const { models } = keptPolicy(policy);
-  return models && new ModelPatterns(models);
+function accountPolicyOf(version: number, policy: string | undefined): AccountPolicy {
+  const { models, require } = keptPolicy(policy);
+  return {
+    version,
+    models: models && new ModelPatterns(models),
+    require: require && requiredLabels(require, 'account'),
+  };
 }
 
 function keySubject(account: string, key: string): string {

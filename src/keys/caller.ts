@@ -1,6 +1,7 @@
 import type { CreateKey } from '../ledger/contract/key-records.ts';
 import type { Dimensions } from '../ledger/contract/usage.ts';
 import type { Markup } from '../metering/markup.ts';
+import type { RequiredLabel } from '../options/labels.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 
 /** The authenticated client of a request. */
@@ -22,6 +23,8 @@ export interface Caller {
   readonly until?: number;
   /** The only models that it may use; undefined for all. */
   readonly models?: ModelPatterns;
+  /** Labels that targets of its requests must have; undefined for all. */
+  readonly require?: readonly RequiredLabel[];
   /** Added to the prices of its requests. */
   readonly markup?: Markup;
   /** Of a session: its key, which is recorded with its first request. */

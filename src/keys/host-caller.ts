@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { checkAccount, checkKey } from '../ledger/engine/validate-commands.ts';
 import { parseMarkup } from '../metering/markup.ts';
 import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
+import { parseRequirements, requiredLabels } from '../options/labels.ts';
 import { parseModelPatterns } from '../options/model-patterns.ts';
 import { type Caller, ByokKeys } from './caller.ts';
 import { checkedEndUser, tagDimensions } from './dimensions.ts';
@@ -15,6 +16,7 @@ const CALLER_MEMBERS: Record<keyof AuthenticatedCaller, true> = {
   user: true,
   tags: true,
   models: true,
+  require: true,
   markup: true,
   upstreamKeys: true,
 };
@@ -35,7 +37,7 @@ export function hostCaller(answer: unknown): Caller | undefined {
     const known = Object.keys(CALLER_MEMBERS).join(', ');
     throw new TypeError(`authenticate returned ${JSON.stringify(unknown)}; it takes ${known}`);
   }
-  const { account, key = 'external', user, tags, models, markup, upstreamKeys } = answer;
+  const { account, key = 'external', user, tags, models, require, markup, upstreamKeys } = answer;
   checkAccount(account);
   checkKey(key);
   if (markup !== undefined) parseMarkup(markup, 'markup of authenticate');
@@ -46,6 +48,9 @@ export function hostCaller(answer: unknown): Caller | undefined {
     ...(user !== undefined && { endUser: checkedEndUser(user, 'user of authenticate') }),
     ...(tags !== undefined && { tags: tagDimensions(tags, 'tags of authenticate') }),
     ...(models !== undefined && { models: parseModelPatterns(models, 'models of authenticate') }),
+    ...(require !== undefined && {
+      require: requiredLabels(parseRequirements(require, 'require of authenticate'), 'key'),
+    }),
     ...(markup !== undefined && { markup: { ...markup } }),
     ...(upstreamKeys !== undefined && { upstreamKeys: new ByokKeys(upstreamKeys) }),
   };

@@ -1,5 +1,6 @@
 import type { BudgetPeriod } from '../ledger/contract/key-records.ts';
 import type { Markup } from '../metering/markup.ts';
+import { type LabelRequirements, requirementsText } from '../options/labels.ts';
 
 /** USD, as a decimal string, that may be spent in each hour, day, week (from Monday) or month, UTC, or at all. */
 export interface PolicyBudget {
@@ -38,6 +39,8 @@ export interface KeyPolicy extends PolicyLimits {
   readonly expiresAt?: Date;
   /** IDs of the only models that it may use, in which `*` stands for any characters: `openai/*`. */
   readonly models?: readonly string[];
+  /** Labels of the only targets that its requests may be sent to: `{ region: ['eu', 'ch'], zdr: true }`. */
+  readonly require?: LabelRequirements;
   /** Limits of each end user of the key, in place of those of its account. */
   readonly endUsers?: EndUserPolicy;
   /** Added to the prices that it pays. */
@@ -76,6 +79,10 @@ export const POLICY_FIELDS: { readonly [Field in PolicyFieldName]: PolicyField<F
   models: {
     option: ['models', 'PATTERNS', 'allowed models, e.g. openai/*,acme/fast'],
     print: (models) => `models ${models.join(',')}`,
+  },
+  require: {
+    option: ['require', 'LABELS', 'labels of the allowed targets, e.g. region=eu+ch,zdr=true'],
+    print: (labels) => `requires ${requirementsText(labels)}`,
   },
   requestsPerMinute: {
     option: ['requests-per-minute', 'N', 'maximum requests per minute'],

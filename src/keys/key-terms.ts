@@ -11,6 +11,7 @@ import {
 import { formatUsd, parseUsd } from '../ledger/contract/money.ts';
 import { checkEndUserLimits, checkLimits, checkName } from '../ledger/engine/validate-commands.ts';
 import { parseMarkup } from '../metering/markup.ts';
+import { parseRequirements } from '../options/labels.ts';
 import { parseModelPatterns } from '../options/model-patterns.ts';
 import {
   budgetsOf,
@@ -83,7 +84,9 @@ export function policyOfTerms({
 }
 
 /** The part of a policy that the ledger keeps without reading it. */
-export function keptPolicy(text: string | undefined): Pick<KeyPolicy, 'metadata' | 'models' | 'markup'> {
+export function keptPolicy(
+  text: string | undefined,
+): Pick<KeyPolicy, 'metadata' | 'models' | 'require' | 'markup'> {
   const { rotation: _, ...policy } = keptTerms(text);
   return policy;
 }
@@ -92,7 +95,9 @@ export function rotationOf({ policy }: KeyRecord): Rotation | undefined {
   return keptTerms(policy).rotation;
 }
 
-type KeptTerms = Pick<KeyPolicy, 'metadata' | 'models' | 'markup'> & { readonly rotation?: Rotation };
+type KeptTerms = Pick<KeyPolicy, 'metadata' | 'models' | 'require' | 'markup'> & {
+  readonly rotation?: Rotation;
+};
 
 function keptTerms(text: string | undefined): KeptTerms {
   // Written by `termsOf`. An unreadable policy rejects every request.
@@ -153,17 +158,18 @@ function policyOfLimits({ budgets = [], ...limits }: EndUserLimits): EndUserPoli
 }
 
 function keptText(
-  { metadata, models, markup }: KeyPolicy,
+  { metadata, models, require, markup }: KeyPolicy,
   rotation: Rotation | undefined,
 ): string | undefined {
   if (metadata !== undefined) checkMetadata(metadata);
   if (models !== undefined) parseModelPatterns(models, 'models');
+  if (require !== undefined) parseRequirements(require, 'require');
   if (markup !== undefined) parseMarkup(markup, 'markup');
-  const kept = { metadata, models, markup };
+  const kept = { metadata, models, require, markup };
   const text = JSON.stringify(kept);
   if (text.length > MAX_POLICY_LENGTH) {
     throw new TypeError(
-      `metadata and models must be at most ${MAX_POLICY_LENGTH} characters together, as JSON, got ${text.length}`,
+      `metadata, models and require must be at most ${MAX_POLICY_LENGTH} characters together, as JSON, got ${text.length}`,
     );
   }
   if (rotation) return JSON.stringify({ ...kept, rotation });

@@ -3,6 +3,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { AuthenticationError } from '../errors/key-errors.ts';
 import { SESSION_PREFIX } from '../ledger/contract/reserved-ids.ts';
 import type { Markup } from '../metering/markup.ts';
+import type { LabelRequirements } from '../options/labels.ts';
 
 /** What a session says, signed. */
 export interface SessionClaims {
@@ -12,6 +13,8 @@ export interface SessionClaims {
   readonly user?: string;
   /** Patterns of model IDs; undefined for all. */
   readonly models?: readonly string[];
+  /** Labels of the only targets that it may use. */
+  readonly require?: LabelRequirements;
   /** Added to the prices of its requests. */
   readonly markup?: Markup;
   /** USD. */

@@ -8,6 +8,7 @@ import { parseUsd } from '../ledger/contract/money.ts';
 import { SESSION_PREFIX } from '../ledger/contract/reserved-ids.ts';
 import { checkAccount, isEndUser } from '../ledger/engine/validate-commands.ts';
 import { type Markup, parseMarkup } from '../metering/markup.ts';
+import { type LabelRequirements, parseRequirements, requiredLabels } from '../options/labels.ts';
 import { ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
 import { optionError } from '../options/resolve-options.ts';
 import type { SessionOptions } from '../options/session-options.ts';
@@ -39,6 +40,8 @@ export interface CreateSession {
   readonly user?: string;
   /** Patterns of the models that it may use. @default all */
   readonly models?: readonly string[];
+  /** Labels of the only targets that its requests may be sent to: `{ region: 'eu' }`. @default all */
+  readonly require?: LabelRequirements;
   /** Added to the prices of its requests. @default none: a key's markup is that key's alone */
   readonly markup?: Markup;
   /** The most that it can spend, in USD. */
@@ -67,6 +70,7 @@ const MEMBERS: Record<keyof CreateSession, true> = {
   account: true,
   user: true,
   models: true,
+  require: true,
   markup: true,
   maxSpend: true,
   ttlMs: true,
@@ -143,7 +147,7 @@ export function callerOfSession(
   const claims = tokens.read(session);
   if (now >= claims.expiresAt) throw new AuthenticationError('expired_api_key');
   if (origin !== undefined && !claims.origins.includes(origin)) throw new OriginNotAllowedError();
-  const { account, id, models, markup, user } = claims;
+  const { account, id, models, require, markup, user } = claims;
   return {
     account,
     key: id,
@@ -151,6 +155,7 @@ export function callerOfSession(
     session: keyOfSession(claims, session),
     ...(user !== undefined && { endUser: user }),
     ...(models && { models: new ModelPatterns(models) }),
+    ...(require && { require: requiredLabels(require, 'key') }),
     ...(markup && { markup }),
   };
 }
@@ -177,7 +182,7 @@ function parseSession(options: CreateSession, now: number): SessionClaims {
       `sessions.create has no option ${JSON.stringify(unknown)}; it takes ${Object.keys(MEMBERS).join(', ')}`,
     );
   }
-  const { account, user, models, markup, maxSpend, ttlMs, origins } = options;
+  const { account, user, models, require, markup, maxSpend, ttlMs, origins } = options;
   checkAccount(account);
   if (user !== undefined && !isEndUser(user)) {
     throw optionError('user', `a text of 1 to ${MAX_END_USER_LENGTH} characters`, user);
@@ -197,6 +202,7 @@ function parseSession(options: CreateSession, now: number): SessionClaims {
     account,
     ...(user !== undefined && { user }),
     ...(models !== undefined && { models: parseModelPatterns(models, 'models').patterns }),
+    ...(require !== undefined && { require: parseRequirements(require, 'require') }),
     ...(markup !== undefined && { markup: { ...markup } }),
     maxSpend,
     expiresAt: now + ttlMs,

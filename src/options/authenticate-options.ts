@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 import type { Markup } from '../metering/markup.ts';
+import type { LabelRequirements } from './labels.ts';
 
 export type Authenticate = (
   apiKey: string,
@@ -27,6 +28,8 @@ export interface AuthenticatedCaller {
   readonly tags?: Readonly<Record<string, string | undefined>>;
   /** Restricts the caller to these model IDs; `*` matches any characters: `openai/*`. */
   readonly models?: readonly string[];
+  /** Labels of the only targets that its requests may be sent to. @default none */
+  readonly require?: LabelRequirements;
   /** A further markup on the prices for this caller. */
   readonly markup?: Markup;
   /**

@@ -3,6 +3,7 @@ import type { Markup } from '../metering/markup.ts';
 import type { Pricing, ReportedPricing, ServiceTiersPricing } from '../metering/pricing.ts';
 import type { AnswerOptions } from './answer-options.ts';
 import type { BodyRules } from './body-rules.ts';
+import type { Labels } from './labels.ts';
 import type { ModelInfo } from './model-info.ts';
 import type { AnyString, PresetName } from './preset-names.ts';
 import type { ModelStickyOptions } from './sticky-options.ts';
@@ -158,6 +159,8 @@ export interface TargetOptions {
   readonly weight?: number;
   /** Edits of request fields, in addition to the provider's `body`. @default none */
   readonly body?: BodyRules;
+  /** Where it is and what happens to data there, for keys, accounts and requests that require it. @default none */
+  readonly labels?: Labels;
 }
 
 /** How a model's `maxOutputTokens` is enforced. */

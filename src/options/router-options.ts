@@ -311,7 +311,10 @@ export interface TagSource {
 export interface ClientRoutingOptions {
   /** Other models to fall back to: `models: ['acme/fast', 'acme/smart']`. */
   readonly models?: boolean;
-  /** Among the providers of a model: `provider: { order, only, ignore, allow_fallbacks }`. */
+  /**
+   * Among the providers of a model: `provider: { order, only, ignore, allow_fallbacks }`, and what targets
+   * must have: `provider: { zdr, data_collection, quantizations, require, max_price }`.
+   */
   readonly provider?: boolean;
 }
 

@@ -21,6 +21,7 @@ const PARSERS: {
   name: (text) => text,
   budget: budgetFrom,
   models: (text) => text.split(','),
+  require: labelsFrom,
   ...everyCount(() => wholeNumber),
   markup: (factor) => ({ factor }),
   expiresAt: date,
@@ -84,6 +85,19 @@ function endUsersFrom(text: string, option: string): EndUserPolicy {
     ...Object.fromEntries(counts),
     ...(max !== undefined && { max: wholeNumber(max, `max of ${option}`) }),
   };
+}
+
+/** Several values of a label have a + between them. */
+export function labelsFrom(text: string, option: string): NonNullable<KeyPolicy['require']> {
+  const pairs = Object.entries(pairsFrom(text, option, 'region=eu+ch,zdr=true'));
+  const valueOf = (word: string): string | boolean =>
+    word === 'true' || word === 'false' ? word === 'true' : word;
+  return Object.fromEntries(
+    pairs.map(([name, words]) => {
+      const [first = '', ...more] = words.split('+').map(valueOf);
+      return [name, more.length > 0 ? [first, ...more] : first];
+    }),
+  );
 }
 
 function pairsFrom(text: string, option: string, example: string): Readonly<Record<string, string>> {

@@ -1,5 +1,6 @@
 import { createSessions, resolveSessions, type Sessions } from '../../keys/sessions.ts';
 import { findConfig, loadConfig } from '../config/config-file.ts';
+import { labelsFrom } from './key-options.ts';
 import {
   NotFoundError,
   required,
@@ -24,13 +25,14 @@ export const createSessionCommand: StoreCommand = {
     },
     user: { value: 'USER', help: 'whom it is for' },
     models: { value: 'PATTERNS', help: 'the models that it may use; default: all' },
+    require: { value: 'LABELS', help: 'labels of the allowed targets, e.g. region=eu+ch,zdr=true' },
     markup: { value: 'FACTOR', help: 'factor on the prices of its requests, e.g. 1.2; default: none' },
   },
   examples: ['sessions create acme --max-spend 0.50 --ttl 900 --origins https://chat.example.com'],
   async run(invocation) {
     const { positionals, options, print, note } = invocation;
     const [account = ''] = positionals;
-    const { user, models, markup } = options;
+    const { user, models, require, markup } = options;
     const created = (await sessionsOf(invocation)).create({
       account,
       maxSpend: required(invocation, 'max-spend'),
@@ -38,6 +40,7 @@ export const createSessionCommand: StoreCommand = {
       origins: required(invocation, 'origins').split(','),
       ...(user !== undefined && { user }),
       ...(models !== undefined && { models: models.split(',') }),
+      ...(require !== undefined && { require: labelsFrom(require, '--require') }),
       ...(markup !== undefined && { markup: { factor: markup } }),
     });
     print(created.session, { account, ...created });

@@ -229,6 +229,7 @@ describe('the description of the admin API', () => {
       'name',
       'budget',
       'models',
+      'require',
       'requests_per_minute',
       'tokens_per_minute',
       'concurrent_requests',

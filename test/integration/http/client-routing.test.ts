@@ -148,7 +148,7 @@ describe('providers of a request’s own choice', () => {
     ['are all ignored', { provider: { ignore: ['first', 'second'] } }, 'provider_not_available', 'provider'],
     ['is no string', { provider: { only: [1] } }, 'invalid_type', 'provider.only'],
     ['is not in a list', { provider: { only: 'first' } }, 'invalid_type', 'provider.only'],
-    ['is bound by price', { provider: { max_price: { prompt: 1 } } }, 'unsupported_parameter', 'provider'],
+    ['is sorted', { provider: { sort: 'price' } }, 'unsupported_parameter', 'provider'],
     [
       'is in the form of another gateway',
       { providerOptions: { gateway: { only: ['first'] } } },

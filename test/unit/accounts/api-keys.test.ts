@@ -222,7 +222,10 @@ describe('router.keys', () => {
     ['models', { models: ['openai/*', ''] }],
     ['models', { models: ['open ai'] }],
     ['models', { models: [7] }],
-    ['metadata and models', { models: Array.from({ length: 100 }, (_, n) => `${n}`.padEnd(100, 'x')) }],
+    [
+      'metadata, models and require',
+      { models: Array.from({ length: 100 }, (_, n) => `${n}`.padEnd(100, 'x')) },
+    ],
     ['budget', { budget: '5.00' }],
     ['budget', { budget: { amount: '5.00', per: 'day', currency: 'EUR' } }],
     ['budget.amount', { budget: { amount: 5, per: 'day' } }],
