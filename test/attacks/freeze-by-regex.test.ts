@@ -40,7 +40,8 @@ function freezes(regex: RegExp, harmless: number): string | undefined {
       let time = timeOf(regex, text, 1);
       const isSuspect = (): boolean =>
         time > MOST * harmless || (time > MAX_GROWTH * quarter && time > 10 * harmless);
-      for (let trial = 0; trial < TRIALS && isSuspect(); trial++) time = Math.min(time, timeOf(regex, text, 1));
+      for (let trial = 0; trial < TRIALS && isSuspect(); trial++)
+        time = Math.min(time, timeOf(regex, text, 1));
       if (isSuspect()) {
         const ratio = Math.round(time / harmless);
         return `${ratio} times a harmless one on ${JSON.stringify(textOf(20))}, ${length} long`;
