@@ -5,6 +5,7 @@ import type { ServerTools } from '../metering/server-tool-fees.ts';
 import type { Labels } from '../options/labels.ts';
 import type { ModelInfo } from '../options/model-info.ts';
 import type { RoutingStrategy } from '../options/model-options.ts';
+import type { UpstreamLimits } from '../options/upstream-limits.ts';
 import type { StickySettings } from '../options/resolve-sticky.ts';
 import type { Provider } from './provider.ts';
 import type { TargetRules } from './resolve-body-rules.ts';
@@ -84,6 +85,8 @@ export interface Target {
   readonly output: TargetOutput;
   /** What keys, accounts and requests may require; empty without any. */
   readonly labels: Labels;
+  /** Of each of its provider's keys; undefined without any. */
+  readonly limits: UpstreamLimits | undefined;
   /** Edits of request fields; undefined without any. */
   readonly body: TargetRules | undefined;
   /** Edits of answers; undefined without any. */

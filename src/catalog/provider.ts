@@ -5,6 +5,7 @@ import type {
   OnDisconnect,
   OutputLimitField,
 } from '../options/provider-options.ts';
+import type { UpstreamLimits } from '../options/upstream-limits.ts';
 import type { UsageDialect } from '../metering/usage-dialects.ts';
 import type { BodyRule } from '../http/apply-body-rules.ts';
 import type { Address } from './base-url.ts';
@@ -41,6 +42,8 @@ export interface Provider extends Address {
   readonly marksEnd: boolean | undefined;
   readonly timeouts: Timeouts;
   readonly connection: Connection;
+  /** Of each of its keys, for all its models together; undefined without any. */
+  readonly limits: UpstreamLimits | undefined;
   /** Combined with the rules of its targets. */
   readonly bodyRules: readonly BodyRule[];
   /** Undefined without model discovery. */

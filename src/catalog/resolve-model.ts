@@ -23,6 +23,7 @@ import {
   optionError,
 } from '../options/resolve-options.ts';
 import { resolveModelSticky, type StickySettings } from '../options/resolve-sticky.ts';
+import { resolveUpstreamLimits } from '../options/upstream-limits.ts';
 import { suggestion } from '../platform/did-you-mean.ts';
 import { answerPlan } from './answer-plan.ts';
 import { resolveTargetRules } from './resolve-body-rules.ts';
@@ -69,6 +70,7 @@ const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
   weight: true,
   body: true,
   labels: true,
+  limits: true,
 };
 
 const NO_LABELS: Labels = {};
@@ -224,6 +226,7 @@ function resolveTarget(
     weight: weightOf(given.weight, `${option}.weight`),
     output,
     labels: given.labels === undefined ? NO_LABELS : parseLabels(given.labels, `${option}.labels`),
+    limits: resolveUpstreamLimits(given.limits, `${option}.limits`),
     body: resolveTargetRules(provider, given.body, `${option}.body`),
     answerPlan: answerPlan(provider.preset, answer),
   };

@@ -8,6 +8,7 @@ import {
   type Settings,
   optionError,
 } from '../options/resolve-options.ts';
+import { resolveUpstreamLimits } from '../options/upstream-limits.ts';
 import { suggestion } from '../platform/did-you-mean.ts';
 import { resolveAddress } from './base-url.ts';
 import { resolveConnection } from './connection.ts';
@@ -40,6 +41,7 @@ const PROVIDER_OPTIONS: Record<keyof ProviderOptions, true> = {
   lookup: true,
   maxConnections: true,
   keepWarm: true,
+  limits: true,
 };
 
 /** Headers for framing and routing, which the option `headers` can't set. */
@@ -108,6 +110,7 @@ export function resolveProvider(name: string, given: ProviderOptions, defaults: 
     marksEnd: resolveMarksEnd(given.marksEnd, preset !== undefined, option),
     timeouts,
     connection: resolveConnection(address.origin, given, { proxy: defaults.proxy, connectMs }, option),
+    limits: resolveUpstreamLimits(given.limits, `${option}.limits`),
     bodyRules: resolveBodyRules(given.body, outputLimits, `${option}.body`),
     discovery: resolveDiscovery(given.models, name, `${option}.models`),
   };

@@ -18,12 +18,13 @@ import { countedAs } from '../keys/dimensions.ts';
 import type { Dimensions, IdempotencyKey } from '../ledger/contract/ledger-store.ts';
 import type { Settings } from '../options/resolve-options.ts';
 import { type ModelRequest, planRequest, type PlanServices, type RequestPlan } from './plan-request.ts';
+import type { RequestRoom, RoomServices } from '../upstream/request-room.ts';
 import type { KeyRates } from '../ledger/contract/key-records.ts';
 
 /** Attempts before giving up on a key that changes while its request is being admitted. */
 const MAX_KEY_CHANGES = 5;
 
-export interface AdmitServices extends PlanServices {
+export interface AdmitServices extends PlanServices, RoomServices {
   readonly authenticator: Pick<Authenticator, 'refresh' | 'invalidate'>;
   readonly billing: BillingService;
   readonly settings: Settings;
@@ -44,6 +45,8 @@ export interface AdmissionTerms {
   readonly said: Dimensions | undefined;
   /** Arrival time, from `performance.now()`. */
   readonly startedAt: number;
+  /** What is reserved at its targets. */
+  readonly room: RequestRoom | undefined;
 }
 
 /** A request with a hold. */
@@ -52,6 +55,8 @@ export interface AdmittedRequest extends RequestPlan {
   readonly hold: Hold;
   /** Positions of the fields that the targets have body rules for. */
   readonly members: BodyMembers;
+  /** Undefined where its targets have no limits. */
+  readonly room: RequestRoom | undefined;
 }
 
 /** Plans a request. Before a model is denied, its key is looked up again: another process may have
@@ -86,7 +91,7 @@ export function admitRequest(
   changes = 0,
 ): Answer<AdmittedRequest> {
   if (changes === MAX_KEY_CHANGES) throw new CreditStoreUnavailableError();
-  const { exchange, idempotencyKey, said, startedAt } = admission;
+  const { exchange, idempotencyKey, said, startedAt, room } = admission;
   const { read, modelRequest } = planned;
   const { caller, model, quote, targets, byokKey, conversation } = planned.plan;
   const { stream } = read.request;
@@ -103,7 +108,10 @@ export function admitRequest(
     };
     return andThen(services.billing.admit(terms), ({ rates, hold, refusal }) => {
       if (rates) exchange.rateLimitHeaders = rateLimitHeaders(rates);
-      if (hold) return { caller, model, quote, targets, byokKey, conversation, read, members, hold };
+      if (hold) {
+        const inOrder = room?.inOrder(targets) ?? targets;
+        return { caller, model, quote, targets: inOrder, byokKey, conversation, read, members, hold, room };
+      }
       if (refusal) {
         // The key cache must not serve a key that the ledger rejected.
         if (refusal instanceof AuthenticationError) {

@@ -20,6 +20,7 @@ import { type AdmitServices, type AdmittedRequest, admitRequest, planFor } from 
 import type { ParallelGuard } from './parallel-guard.ts';
 import { guardBeside, requestHooks } from './request-hooks.ts';
 import { saidDimensions } from './said-dimensions.ts';
+import { takeRoom } from './take-room.ts';
 import { relayAnswer, type RelayServices } from './relay-answer.ts';
 import { RequestProgress } from './request-progress.ts';
 import { limitFor } from '../billing/admission.ts';
@@ -54,7 +55,7 @@ interface IncomingRequest {
   readonly startedAt: number;
 }
 
-/** `POST /chat/completions`: read, plan, hold, send until a target answers, relay, settle. The app's hooks may name the model
+/** `POST /chat/completions`: read, plan, reserve, hold, send until a target answers, relay, settle. The app's hooks may name the model
  * before the plan, and check the request before the hold, or beside the call.
  *
  * However the request ends, the `finally` below settles or voids its hold once.
@@ -84,7 +85,7 @@ export async function chatCompletion(
   } finally {
     buffer.release();
   }
-  const { read, hold, targets, byokKey, conversation } = admitted;
+  const { read, hold, targets, byokKey, conversation, room } = admitted;
   trace?.admitted(read.body);
 
   const progress = new RequestProgress(
@@ -114,6 +115,7 @@ export async function chatCompletion(
       deniesUsage: read.request.includeUsage === false,
       byokKey,
       conversation,
+      room,
       startedAt,
       onError,
       trace,
@@ -132,7 +134,9 @@ export async function chatCompletion(
     throw error;
   } finally {
     guard?.stop();
-    hold.settle(progress.close());
+    const outcome = progress.close();
+    room?.end(outcome.answer?.meter.usage);
+    hold.settle(outcome);
   }
 }
 
@@ -167,7 +171,15 @@ async function admit(
   const checked = hooks ? await hooks.checked(planned) : planned;
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
-  return admitRequest(checked, { exchange, idempotencyKey, said, startedAt }, services);
+  const room = takeRoom(checked.plan, checked.read.request, services);
+  const admission = { exchange, idempotencyKey, said, startedAt, room };
+  if (!room) return admitRequest(checked, admission, services);
+  try {
+    return await admitRequest(checked, admission, services);
+  } catch (error) {
+    room.end();
+    throw error;
+  }
 }
 
 /** The catalog for one request. Just after start, waits for the models that providers list. */

@@ -82,6 +82,26 @@ export class TargetsEjectedError extends RouterError {
   }
 }
 
+/** All targets of the model are at the limits that the operator has set for them: nothing was sent, and nothing is held. */
+export class UpstreamAtCapacityError extends RouterError {
+  readonly status = 429;
+  readonly code = 'upstream_at_capacity';
+  readonly type = 'rate_limit_exceeded';
+  override readonly shouldRetry = true;
+  readonly #retryInMs: number;
+
+  /** @param retryInMs - until one of them may have room; Infinity if that is when another request ends */
+  constructor(retryInMs: number) {
+    const ms = Number.isFinite(retryInMs) ? Math.ceil(retryInMs) : 1000;
+    super(`The model is asked for as much as its providers allow. Try again in ${Math.ceil(ms / 1000)} s.`);
+    this.#retryInMs = ms;
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return retryAfter(this.#retryInMs);
+  }
+}
+
 /** The provider rejected the client's own key (BYOK), or the account of that key. */
 export class ByokKeyRejectedError extends RouterError {
   readonly status: 401 | 402 | 403;

@@ -6,6 +6,7 @@ import type { BodyRules } from './body-rules.ts';
 import type { Labels } from './labels.ts';
 import type { ModelInfo } from './model-info.ts';
 import type { AnyString, PresetName } from './preset-names.ts';
+import type { UpstreamLimits } from './upstream-limits.ts';
 import type { ModelStickyOptions } from './sticky-options.ts';
 
 /**
@@ -161,6 +162,8 @@ export interface TargetOptions {
   readonly body?: BodyRules;
   /** Where it is and what happens to data there, for keys, accounts and requests that require it. @default none */
   readonly labels?: Labels;
+  /** Limits of each of the provider's API keys at this target, in addition to the provider's `limits`. @default none */
+  readonly limits?: UpstreamLimits;
 }
 
 /** How a model's `maxOutputTokens` is enforced. */

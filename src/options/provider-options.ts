@@ -4,6 +4,7 @@ import type { BodyRules } from './body-rules.ts';
 import type { ConnectionOptions } from './connection-options.ts';
 import type { EnforceOutputLimit } from './model-options.ts';
 import type { UsageDialect } from '../metering/usage-dialects.ts';
+import type { UpstreamLimits } from './upstream-limits.ts';
 import type { AnyString, PresetName } from './preset-names.ts';
 
 /** Providers by the name of a preset, or by one that you choose. */
@@ -80,6 +81,13 @@ export interface ProviderOptions extends ConnectionOptions {
   readonly timeouts?: TimeoutOptions;
   /** Edits of request fields. A target's rules for the same fields win. @default none */
   readonly body?: BodyRules;
+  /**
+   * Limits of each of its API keys, for all its models together: a key at its limit isn't used, and where no target has room,
+   * requests are refused with a 429 `upstream_at_capacity` before credits are held.
+   *
+   * @default none; a key is avoided once the provider says that nothing is left
+   */
+  readonly limits?: UpstreamLimits;
   /**
    * `'discover'` serves the models that the provider lists in `GET /models`, in addition to those in `models`, whose entries
    * win. The list is fetched in the background from the first request or `ready()` on, never at construction.

@@ -30,6 +30,7 @@ import { HttpProxyTransport } from '../upstream/transport/http-proxy-transport.t
 import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { LocalConversations } from '../upstream/conversations.ts';
 import { Failover } from '../upstream/failover.ts';
+import { Capacity } from '../upstream/capacity.ts';
 import { ProviderKeys } from '../upstream/provider-keys.ts';
 import { RecentErrors } from '../upstream/recent-errors.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
@@ -62,6 +63,21 @@ export interface RouterServices extends RouteServices {
   readonly agents: Agents;
 }
 
+type UpstreamServices = Pick<
+  RouterServices,
+  | 'transport'
+  | 'breakers'
+  | 'conversations'
+  | 'providerKeys'
+  | 'capacity'
+  | 'recentErrors'
+  | 'failover'
+  | 'termination'
+  | 'eventTemplates'
+  | 'running'
+  | 'detachedReads'
+>;
+
 /**
  * Makes the parts of a router from its options. Starts nothing.
  *
@@ -91,11 +107,6 @@ export function createServices(
   const { authenticate, cacheKey } = options;
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
-  const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
-  const providerKeys = new ProviderKeys();
-  const recentErrors = new RecentErrors();
-  const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
-  assertTransport(transport);
   const sessionTokens = resolveSessions(options.sessions);
   const thresholds = resolveThresholds(options.thresholds);
   const topUps = thresholds.topUp && new TopUps({ store, topUp: thresholds.topUp, onError });
@@ -110,8 +121,8 @@ export function createServices(
     tell: emit,
     ...timers,
   });
-  const client = new ProviderClient(transport, providerKeys, recentErrors);
   return {
+    ...createUpstream(options.transport, agents, settings, hooks),
     usage: createUsageQueries(store, () => clock.now(), dimensionNames(settings.dimensions)),
     settings,
     hooks,
@@ -142,19 +153,38 @@ export function createServices(
       return current.catalog;
     },
     discovery: current.discovery,
-    transport,
     agents,
+    calibrations,
+    buffered: new BufferedBytes(settings),
+  };
+}
+
+/** What asks providers, and what it learns of them. */
+function createUpstream(
+  transportOption: ChatCompletionsRouterOptions['transport'],
+  agents: Agents,
+  { health, retries }: Settings,
+  hooks: HookRunner,
+): UpstreamServices {
+  const transport = transportOption?.create() ?? new HttpProxyTransport(agents);
+  assertTransport(transport);
+  const breakers = new CircuitBreakers({ settings: health, emit: hooks.onHealthChange });
+  const providerKeys = new ProviderKeys();
+  const capacity = new Capacity();
+  const recentErrors = new RecentErrors();
+  const client = new ProviderClient(transport, providerKeys, recentErrors, capacity);
+  return {
+    transport,
     breakers,
     conversations: new LocalConversations(),
     providerKeys,
+    capacity,
     recentErrors,
-    failover: new Failover(client, breakers, recentErrors, settings.retries),
+    failover: new Failover(client, breakers, recentErrors, retries),
     termination: new StreamTermination(),
     eventTemplates: new PerTarget(() => new EventTemplates()),
-    calibrations,
     running: new RunningAttempts(),
     detachedReads: new DetachedReads(),
-    buffered: new BufferedBytes(settings),
   };
 }
 

@@ -1,6 +1,11 @@
 import { backoff } from '../async/backoff.ts';
 import { Timeout } from '../async/timeout.ts';
-import { UpstreamAnswerError, UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
+import {
+  UpstreamAnswerError,
+  UpstreamAtCapacityError,
+  UpstreamError,
+  UpstreamTimeoutError,
+} from '../errors/upstream-errors.ts';
 import { asError } from '../platform/as-error.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
@@ -94,6 +99,7 @@ export class Failover {
   /**
    * @throws {ClientDisconnectedError} if the client leaves first
    * @throws {UpstreamError} or UpstreamTimeoutError if no target had an answer for the client
+   * @throws {UpstreamAtCapacityError} if the last one had no room
    */
   async firstAnswer({ targets, request, progress }: FailoverRequest): Promise<FailoverResult> {
     const { client } = request;
@@ -154,13 +160,14 @@ export class Failover {
     } catch (thrown) {
       const error = asError(thrown);
       const isProviders = error instanceof UpstreamError || error instanceof UpstreamTimeoutError;
+      const isFull = error instanceof UpstreamAtCapacityError;
       // The limit of connections is the operator's, and says nothing about the target.
       const isWait = error instanceof UpstreamTimeoutError && error.timeout === 'wait';
       if (isProviders && !isWait) report.failed(Date.now());
       report.over();
       if (isProviders) this.#errors.add(target, request.requestId, error);
       if (!(error instanceof ClientDisconnectedError)) progress.unanswered(error);
-      if (!isProviders) throw error;
+      if (!isProviders && !isFull) throw error;
       return { error };
     }
   }

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { ProviderError, UpstreamError } from '../errors/upstream-errors.ts';
+import { ProviderError, UpstreamAtCapacityError, UpstreamError } from '../errors/upstream-errors.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import type { ClientConnection } from '../http/exchange.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
@@ -10,12 +10,14 @@ import type { RequestTrace } from '../observability/request-trace.ts';
 import type { Transport } from './transport/transport.ts';
 import { upstreamRequest } from './upstream-request.ts';
 import { attempt, type AttemptProgress } from './attempt.ts';
+import type { Capacity } from './capacity.ts';
 import type { Conversation } from './conversations.ts';
 import { peek } from './peek.ts';
 import { providerError, saysQuotaSpent, saysUsageOptionUnknown } from './provider-errors.ts';
 import type { ProviderKey, ProviderKeys } from './provider-keys.ts';
 import { exhaustedMs, limitedMs } from './rate-limits.ts';
 import type { RecentErrors } from './recent-errors.ts';
+import type { RequestRoom } from './request-room.ts';
 import { IncludeUsageSupport } from './stream-traits.ts';
 
 /** Writes a client's body for a target. */
@@ -39,6 +41,8 @@ export interface ProviderRequest {
   readonly byokKey: (provider: string) => string | undefined;
   /** Prefers the provider's key that served its last turn. */
   readonly conversation: Conversation | undefined;
+  /** Undefined where its targets have no limits. */
+  readonly room: RequestRoom | undefined;
   readonly client: ClientConnection;
   /** Arrival time of the client's request, from `performance.now()`. */
   readonly startedAt: number;
@@ -90,15 +94,20 @@ export class ProviderClient {
   readonly #transport: Transport;
   readonly #keys: ProviderKeys;
   readonly #errors: RecentErrors;
+  readonly #capacity: Capacity;
   readonly #includeUsage = new IncludeUsageSupport();
 
-  constructor(transport: Transport, keys: ProviderKeys, errors: RecentErrors) {
+  constructor(transport: Transport, keys: ProviderKeys, errors: RecentErrors, capacity: Capacity) {
     this.#transport = transport;
     this.#keys = keys;
     this.#errors = errors;
+    this.#capacity = capacity;
   }
 
-  /** @throws as `attempt`, and an UpstreamError if the provider's key can't be read; at once, or by rejecting */
+  /**
+   * @throws as `attempt`, and an UpstreamError if the provider's key can't be read; at once, or by rejecting
+   * @throws {UpstreamAtCapacityError} if the target has no room: nothing was sent then
+   */
   send(
     target: Target,
     request: ProviderRequest,
@@ -133,12 +142,10 @@ export class ProviderClient {
   /** Sends it with the client's own key, or with the provider's. */
   #sendWithKey(targeted: TargetRequest, asksUsage: boolean): Promise<SendResult> {
     const { byokKey, target, request } = targeted;
-    const { account, conversation } = request;
+    const { account, conversation, room } = request;
     const { provider, model } = target;
-    const keys =
-      byokKey === undefined
-        ? this.#keys.keysFor(provider, model, account, conversation?.keyAt(target))
-        : NO_KEYS;
+    const preferred = room?.keyAt(target) ?? conversation?.keyAt(target);
+    const keys = byokKey === undefined ? this.#keys.keysFor(provider, model, account, preferred) : NO_KEYS;
     const [key] = keys;
     return key?.isOneOfSeveral
       ? this.#sendWithOneOf(keys, targeted, asksUsage)
@@ -154,11 +161,13 @@ export class ProviderClient {
     const { target, request } = targeted;
     const read = targeted.byokKey ?? key?.read();
     const apiKey = read instanceof Promise ? await read : read;
+    if (targeted.byokKey === undefined) request.room?.assertTaken(target, key?.name);
     try {
       const answer = await this.#attempt(targeted, apiKey, asksUsage);
       if (isSuccess(answer)) key?.worked();
       else if (answer.status === 429) key?.limit(target.model, limitedMs(answer.received));
       key?.answered(target.model, answer.received);
+      if (targeted.byokKey === undefined) this.#noteExhausted(target, key, answer);
       return { answer, asksUsage, key: key?.name };
     } catch (error) {
       // The only key is used all the same: operators see that it was rejected.
@@ -191,12 +200,13 @@ export class ProviderClient {
         }
         const key = keys[i];
         if (!key) break;
+        if (request.room?.take(target, key.name) === false) continue;
         try {
           const answer = await this.#attempt(targeted, await key.read(), asksUsage);
           if (isSuccess(answer)) key.worked();
           key.answered(model, answer.received);
+          const forMs = this.#noteExhausted(target, key, answer);
           if (answer.status !== 429) {
-            const forMs = exhaustedMs(answer.received);
             if (forMs > 0) key.limit(target.model, forMs);
             return { answer, asksUsage, key: key.name };
           }
@@ -213,7 +223,7 @@ export class ProviderClient {
           refusal = error;
         }
       }
-      if (!kept) throw refusal ?? new Error('no key was asked');
+      if (!kept) throw refusal ?? new UpstreamAtCapacityError(request.room?.waitMs(target) ?? Infinity);
       const answer = this.#withShortestWait(kept.answer, targeted);
       kept = undefined;
       return { answer, asksUsage, key: undefined };
@@ -232,6 +242,13 @@ export class ProviderClient {
     Object.assign(error, { provider: provider.name, model, ...(cause !== undefined && { cause }) });
     this.#errors.add(target, request.requestId, error);
     request.onError(error);
+  }
+
+  /** Remembers that the key has nothing left, as its answer says. Returns for how long, in ms; 0 if it has. */
+  #noteExhausted(target: Target, key: ProviderKey | undefined, { received }: ProviderAnswer): number {
+    const forMs = exhaustedMs(received);
+    if (forMs > 0) this.#capacity.exhausted(target, key?.name ?? '', forMs);
+    return forMs;
   }
 
   /** The 429 of one key with a `retry-after` for all keys: until the first one is free. */

@@ -187,6 +187,7 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
     'catalog/catalog.ts',
     'catalog/model-list.ts',
     'catalog/wildcards.ts',
+    'upstream/capacity.ts',
     'upstream/conversations.ts',
     'upstream/provider-keys.ts',
     'ledger/stores/sqlite/sqlite-accounts.ts',

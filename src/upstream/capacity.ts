@@ -1,0 +1,178 @@
+import { LRUCache } from 'lru-cache';
+
+import type { Target } from '../catalog/model.ts';
+import type { Provider } from '../catalog/provider.ts';
+import type { UpstreamLimits } from '../options/upstream-limits.ts';
+import { SlidingWindow } from './sliding-window.ts';
+
+/** What one attempt takes of the limits of its target. */
+export interface Permit {
+  /** The attempt is over. @param tokens - those that it used, if they are known */
+  end(tokens?: number): void;
+  /** Nothing was sent: it counts no more. */
+  cancel(): void;
+}
+
+/** Targets and keys that said that a limit is used up (LRU). */
+const MAX_EXHAUSTED = 1000;
+/** Names the counters of a provider's key for all models: no model has this name. */
+const ALL_MODELS = '';
+
+/**
+ * The limits of targets and of providers' keys: what was sent in the last minute, what runs, and what providers said is used up.
+ * Counters belong to a provider's configuration, and outlive a reload that leaves it as it is.
+ */
+export class Capacity {
+  /** By key and model. */
+  readonly #counters = new WeakMap<Provider, Map<string, Counters>>();
+  /** Until when a provider's headers say that a limit is used up. */
+  readonly #exhausted = new LRUCache<string, number>({ max: MAX_EXHAUSTED });
+  #exhaustedUntil = 0;
+  readonly #freed = new Set<() => void>();
+  readonly #now: () => number;
+
+  /** @param now - in ms, monotonic */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** Whether a request for these targets has to look for room. */
+  concerns(targets: readonly Target[]): boolean {
+    for (const { limits, provider } of targets) if (limits || provider.limits) return true;
+    return this.#exhaustedUntil > 0 && this.#exhaustedUntil > this.#now();
+  }
+
+  /**
+   * Until the target may take a request with this key, by the limits of the options, in ms: 0 now; Infinity when another one ends.
+   *
+   * @param key - the key's name; '' for a provider without keys
+   */
+  waitMs(target: Target, key: string, tokens: number): number {
+    const now = this.#now();
+    const { limits, provider } = target;
+    return Math.max(
+      limits ? this.#countersOf(target, key).waitMs(limits, tokens, now) : 0,
+      provider.limits ? this.#countersOf(target, key, ALL_MODELS).waitMs(provider.limits, tokens, now) : 0,
+    );
+  }
+
+  /** Until the provider has something left of its limits, by its own word, in ms; 0 if it has. */
+  exhaustedMs({ provider, model }: Target, key: string): number {
+    if (this.#exhaustedUntil === 0) return 0;
+    const until = this.#exhausted.get(exhaustedKey(provider, key, model)) ?? 0;
+    return Math.max(0, until - this.#now());
+  }
+
+  /** The provider's answer said that a limit of this key is used up. */
+  exhausted({ provider, model }: Target, key: string, forMs: number): void {
+    const until = this.#now() + forMs;
+    this.#exhausted.set(exhaustedKey(provider, key, model), until);
+    this.#exhaustedUntil = Math.max(this.#exhaustedUntil, until);
+  }
+
+  /** Takes room, whether there is some or not: `waitMs` says so. */
+  take(target: Target, key: string, tokens: number): Permit {
+    const { limits, provider } = target;
+    const counters = [
+      ...(limits ? [this.#countersOf(target, key)] : []),
+      ...(provider.limits ? [this.#countersOf(target, key, ALL_MODELS)] : []),
+    ];
+    if (counters.length === 0) return UNLIMITED;
+    const now = this.#now();
+    for (const each of counters) each.begin(tokens, now);
+    let isOver = false;
+    const over = (end: (each: Counters) => void): void => {
+      if (isOver) return;
+      isOver = true;
+      counters.forEach(end);
+      for (const listener of this.#freed) listener();
+    };
+    return {
+      end: (used) => {
+        over((each) => {
+          each.end(tokens, used, now, this.#now());
+        });
+      },
+      cancel: () => {
+        over((each) => {
+          each.cancel(tokens, now);
+        });
+      },
+    };
+  }
+
+  /** Calls the listener whenever a request has ended that counted. Returns a function that ends it. */
+  onFreed(listener: () => void): () => void {
+    this.#freed.add(listener);
+    return () => this.#freed.delete(listener);
+  }
+
+  /** What counts now, for operators. */
+  used(target: Target, key: string): CapacityUse {
+    return this.#countersOf(target, key).use(this.#now());
+  }
+
+  #countersOf({ provider, healthKey }: Target, key: string, model: string = healthKey): Counters {
+    let ofProvider = this.#counters.get(provider);
+    if (!ofProvider) this.#counters.set(provider, (ofProvider = new Map()));
+    const name = `${key}\n${model}`;
+    let counters = ofProvider.get(name);
+    if (!counters) ofProvider.set(name, (counters = new Counters()));
+    return counters;
+  }
+}
+
+/** Requests and tokens of the last minute, and requests that run. */
+export interface CapacityUse {
+  readonly requests: number;
+  readonly tokens: number;
+  readonly running: number;
+}
+
+const UNLIMITED: Permit = { end: () => {}, cancel: () => {} };
+
+class Counters {
+  readonly #requests = new SlidingWindow();
+  readonly #tokens = new SlidingWindow();
+  #running = 0;
+
+  waitMs(limits: UpstreamLimits, tokens: number, now: number): number {
+    const { requestsPerMinute, tokensPerMinute, concurrentRequests } = limits;
+    if (concurrentRequests !== undefined && this.#running >= concurrentRequests) return Infinity;
+    return Math.max(
+      requestsPerMinute === undefined ? 0 : this.#requests.waitMs(1, requestsPerMinute, now),
+      tokensPerMinute === undefined ? 0 : this.#tokens.waitMs(tokens, tokensPerMinute, now),
+    );
+  }
+
+  begin(tokens: number, now: number): void {
+    this.#running += 1;
+    this.#requests.add(1, this.#requests.bucketAt(now));
+    this.#tokens.add(tokens, this.#tokens.bucketAt(now));
+  }
+
+  /** Puts what was used in place of the estimate: less counts less from its beginning on, more counts from now on. */
+  end(estimated: number, used: number | undefined, begunAt: number, now: number): void {
+    this.#running -= 1;
+    if (used === undefined) return;
+    this.#tokens.add(used - estimated, this.#tokens.bucketAt(used < estimated ? begunAt : now));
+  }
+
+  cancel(tokens: number, begunAt: number): void {
+    this.#running -= 1;
+    this.#requests.add(-1, this.#requests.bucketAt(begunAt));
+    this.#tokens.add(-tokens, this.#tokens.bucketAt(begunAt));
+  }
+
+  use(now: number): CapacityUse {
+    return {
+      requests: this.#requests.sumAt(now),
+      tokens: this.#tokens.sumAt(now),
+      running: this.#running,
+    };
+  }
+}
+
+function exhaustedKey({ name }: Provider, key: string, model: string): string {
+  return `${name}\n${key}\n${model}`;
+}

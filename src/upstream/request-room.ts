@@ -1,0 +1,144 @@
+import type { Target } from '../catalog/model.ts';
+import { UpstreamAtCapacityError } from '../errors/upstream-errors.ts';
+import type { Usage } from '../metering/usage-dialects.ts';
+import type { Capacity, Permit } from './capacity.ts';
+import type { CircuitBreakers } from './circuit-breaker.ts';
+import type { Conversation } from './conversations.ts';
+import type { ProviderKeys } from './provider-keys.ts';
+
+export interface RoomServices {
+  readonly capacity: Capacity;
+  readonly breakers: CircuitBreakers;
+  readonly providerKeys: ProviderKeys;
+}
+
+export interface RoomTerms {
+  readonly account: string;
+  /** An estimate of prompt and answer. */
+  readonly tokens: number;
+  /** The client's own key for a provider: the operator's limits don't concern it. */
+  readonly byokKey: (provider: string) => string | undefined;
+  readonly conversation: Conversation | undefined;
+  /** The request can wait: it isn't sent where a provider said that its limit is used up, or that is ejected, while others are full. */
+  readonly canWait: boolean;
+}
+
+/** Of a provider without keys. */
+const NO_KEY: readonly string[] = [''];
+
+interface Place {
+  readonly target: Target;
+  /** The name of the provider's key; '' without one. */
+  readonly key: string;
+}
+
+/** The room of one request at its targets: reserved before its credits are held, taken by its attempts. */
+export class RequestRoom {
+  readonly #services: RoomServices;
+  readonly #terms: RoomTerms;
+  #reserved: (Place & { readonly permit: Permit }) | undefined;
+  /** Of the last attempt. */
+  #running: Permit | undefined;
+
+  constructor(services: RoomServices, terms: RoomTerms) {
+    this.#services = services;
+    this.#terms = terms;
+  }
+
+  /**
+   * Reserves room at the first target that has some. Targets without anything left by their provider's word, and ejected ones,
+   * come last, as they may fail.
+   *
+   * @returns 0, or the ms until one of them may have room; Infinity until another request ends
+   */
+  reserve(targets: readonly Target[]): number {
+    const { account, canWait } = this.#terms;
+    const now = Date.now();
+    let soonestMs = Infinity;
+    let isHealthyFull = false;
+    let spare: Place | undefined;
+    for (const target of targets) {
+      const isHealthy = this.#services.breakers.of(target).isAvailable(now, account);
+      for (const key of this.#keysOf(target)) {
+        const [fullMs, exhaustedMs] = this.#waitsAt(target, key);
+        if (fullMs === 0 && exhaustedMs === 0 && isHealthy) return this.#reserveAt({ target, key });
+        if (fullMs === 0) spare ??= { target, key };
+        if (isHealthy || fullMs > 0) soonestMs = Math.min(soonestMs, Math.max(fullMs, exhaustedMs));
+        isHealthyFull ||= isHealthy;
+      }
+    }
+    return spare && !(canWait && isHealthyFull) ? this.#reserveAt(spare) : soonestMs;
+  }
+
+  /** The targets, with the one that has the reserved room first. */
+  inOrder(targets: readonly [Target, ...Target[]]): readonly [Target, ...Target[]] {
+    const reserved = this.#reserved?.target;
+    if (!reserved || reserved === targets[0] || !targets.includes(reserved)) return targets;
+    return [reserved, ...targets.filter((target) => target !== reserved)];
+  }
+
+  /** The name of the key that has the reserved room. */
+  keyAt(target: Target): string | undefined {
+    return this.#reserved?.target === target ? this.#reserved.key : undefined;
+  }
+
+  /** Takes room for an attempt, the reserved one first; the attempt before is over. False if there is none. @param key - as in `Place` */
+  take(target: Target, key: string): boolean {
+    this.#running?.end();
+    this.#running = undefined;
+    const reserved = this.#reserved;
+    if (reserved?.target === target && reserved.key === key) {
+      this.#reserved = undefined;
+      this.#running = reserved.permit;
+      return true;
+    }
+    const { capacity } = this.#services;
+    const { tokens } = this.#terms;
+    if (capacity.waitMs(target, key, tokens) > 0) return false;
+    this.#running = capacity.take(target, key, tokens);
+    return true;
+  }
+
+  /** The same where there is no other key. @throws {UpstreamAtCapacityError} if there is no room */
+  assertTaken(target: Target, key = ''): void {
+    if (!this.take(target, key)) throw new UpstreamAtCapacityError(this.waitMs(target));
+  }
+
+  /** Until one of the target's keys has room, in ms. */
+  waitMs(target: Target): number {
+    return Math.min(...this.#keysOf(target).map((key) => this.#waitsAt(target, key)[0]));
+  }
+
+  /** The request is over. @param usage - of the last attempt, if it is known */
+  end(usage?: Pick<Usage, 'promptTokens' | 'completionTokens'>): void {
+    this.#reserved?.permit.cancel();
+    this.#reserved = undefined;
+    this.#running?.end(usage && usage.promptTokens + usage.completionTokens);
+    this.#running = undefined;
+  }
+
+  #reserveAt({ target, key }: Place): 0 {
+    const { byokKey, tokens } = this.#terms;
+    const isOperators = byokKey(target.provider.name) === undefined;
+    if (isOperators) {
+      this.#reserved = { target, key, permit: this.#services.capacity.take(target, key, tokens) };
+    }
+    return 0;
+  }
+
+  /** Until the limits of the options, and those of the provider, have something left, in ms. */
+  #waitsAt(target: Target, key: string): readonly [number, number] {
+    const { byokKey, tokens } = this.#terms;
+    if (byokKey(target.provider.name) !== undefined) return [0, 0];
+    const { capacity } = this.#services;
+    return [capacity.waitMs(target, key, tokens), capacity.exhaustedMs(target, key)];
+  }
+
+  #keysOf(target: Target): readonly string[] {
+    const { provider, model } = target;
+    if (provider.apiKeys.length === 0) return NO_KEY;
+    const { account, conversation } = this.#terms;
+    const preferred = conversation?.keyAt(target);
+    return this.#services.providerKeys.keysFor(provider, model, account, preferred).map(({ name }) => name);
+  }
+}
