@@ -190,6 +190,7 @@ export type {
   TopUpOptions,
 } from './options/threshold-options.ts';
 export type { SessionOptions } from './options/session-options.ts';
+export type { WaitOptions } from './options/wait-options.ts';
 export type { UpstreamLimits } from './options/upstream-limits.ts';
 export type { ModelStickyOptions, StickyOptions, StickySource } from './options/sticky-options.ts';
 export type {

@@ -7,6 +7,7 @@ import type { ModelInfo } from '../options/model-info.ts';
 import type { RoutingStrategy } from '../options/model-options.ts';
 import type { UpstreamLimits } from '../options/upstream-limits.ts';
 import type { StickySettings } from '../options/resolve-sticky.ts';
+import type { WaitSettings } from '../options/resolve-wait.ts';
 import type { Provider } from './provider.ts';
 import type { TargetRules } from './resolve-body-rules.ts';
 
@@ -25,6 +26,8 @@ export interface Model {
   readonly strategy: RoutingStrategy;
   /** How its conversations are kept at a target; undefined if they aren't. */
   readonly sticky: StickySettings | undefined;
+  /** How its requests wait where all targets are full; undefined if they don't. */
+  readonly wait: WaitSettings | undefined;
   /** The price in the model list; a target's own price may differ. */
   readonly price: Price;
   /** All distinct prices that may be charged: holds cover the highest. */

@@ -23,6 +23,7 @@ import {
   optionError,
 } from '../options/resolve-options.ts';
 import { resolveModelSticky, type StickySettings } from '../options/resolve-sticky.ts';
+import { resolveWait } from '../options/resolve-wait.ts';
 import { resolveUpstreamLimits } from '../options/upstream-limits.ts';
 import { suggestion } from '../platform/did-you-mean.ts';
 import { answerPlan } from './answer-plan.ts';
@@ -41,6 +42,7 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, unknown> = {
   targets: true,
   strategy: true,
   sticky: true,
+  wait: true,
   pricing: true,
   serviceTiers: true,
   markup: true,
@@ -167,6 +169,7 @@ export function resolveModel(id: string, given: ModelOptions, context: ResolveCo
     targets,
     strategy,
     sticky: resolveModelSticky(given.sticky, context.sticky, `${option}.sticky`),
+    wait: resolveWait(given.wait, `${option}.wait`),
     price,
     prices: [...new Set(targets.map((target) => target.price))],
     contextWindow: output.contextWindow,

@@ -171,7 +171,8 @@ async function admit(
   const checked = hooks ? await hooks.checked(planned) : planned;
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
-  const room = takeRoom(checked.plan, checked.read.request, services);
+  const taking = takeRoom(checked, { exchange, client, trace: active.trace }, services);
+  const room = isLater(taking) ? await taking : taking;
   const admission = { exchange, idempotencyKey, said, startedAt, room };
   if (!room) return admitRequest(checked, admission, services);
   try {

@@ -1,29 +1,93 @@
-import { UpstreamAtCapacityError } from '../errors/upstream-errors.ts';
+import type { Answer } from '../async/answer.ts';
+import { UpstreamAtCapacityError, WaitingLineFullError } from '../errors/upstream-errors.ts';
 import type { ChatRequest } from '../http/chat-request.ts';
+import { type ClientConnection, ClientDisconnectedError, type Exchange } from '../http/exchange.ts';
 import type { Quote } from '../metering/estimate.ts';
+import type { WaitOutcome } from '../observability/hooks.ts';
+import type { RequestTrace } from '../observability/request-trace.ts';
+import type { WaitSettings } from '../options/resolve-wait.ts';
 import { RequestRoom, type RoomServices } from '../upstream/request-room.ts';
+import type { PlannedRequest } from './admit-request.ts';
 import type { RequestPlan } from './plan-request.ts';
 
 /** Counted for the answer of a request that names no limit, until its usage is known. */
 const ASSUMED_OUTPUT = 1000;
 
+/** The request that needs room. */
+export interface RoomSeeker {
+  readonly exchange: Exchange;
+  readonly client: ClientConnection;
+  readonly trace: RequestTrace | undefined;
+}
+
 /**
- * Reserves room at one of the plan's targets. Undefined where they have no limits.
+ * Reserves room at one of the plan's targets, after a wait in line where the model has one. Undefined where the targets have no limits.
  *
  * @throws {UpstreamAtCapacityError} if all of them are full
+ * @throws as `WaitingLine.wait`
  */
 export function takeRoom(
-  { caller, quote, targets, byokKey, conversation }: RequestPlan,
-  request: ChatRequest,
+  { plan, read }: Pick<PlannedRequest, 'plan' | 'read'>,
+  seeker: RoomSeeker,
   services: RoomServices,
-): RequestRoom | undefined {
+): Answer<RequestRoom | undefined> {
+  const { caller, model, quote, targets, byokKey, conversation } = plan;
   if (!services.capacity.concerns(targets)) return undefined;
-  const { account } = caller;
-  const tokens = likelyTokens(quote, request);
-  const room = new RequestRoom(services, { account, tokens, byokKey, conversation, canWait: false });
+  const { wait } = model;
+  const room = new RequestRoom(services, {
+    account: caller.account,
+    tokens: likelyTokens(quote, read.request),
+    byokKey,
+    conversation,
+    canWait: wait !== undefined,
+  });
+  if (wait) return waitForRoom(room, wait, plan, seeker, services);
   const waitMs = room.reserve(targets);
   if (waitMs > 0) throw new UpstreamAtCapacityError(waitMs);
   return room;
+}
+
+/** Requests that don't have to wait pass the line, too: none overtakes one that waits for the same targets. */
+function waitForRoom(
+  room: RequestRoom,
+  terms: WaitSettings,
+  { caller, model, targets }: RequestPlan,
+  { exchange, client, trace }: RoomSeeker,
+  { waitingLine }: RoomServices,
+): Answer<RequestRoom> {
+  if (waitingLine.length === 0 && room.reserve(targets) === 0) return room;
+  const since = performance.now();
+  const over = (outcome: WaitOutcome): void => {
+    const ms = performance.now() - since;
+    exchange.waitHeaders = { 'x-ccr-waited-ms': String(Math.round(ms)) };
+    trace?.waited(ms, outcome);
+  };
+  const waiting = waitingLine.wait({
+    account: caller.account,
+    model: model.wildcard ?? model.id,
+    tokens: room.tokens,
+    targets,
+    terms,
+    reserve: () => room.reserve(targets),
+    onDisconnect: (listener) => {
+      client.onDisconnect(listener);
+    },
+  });
+  return waiting.then(
+    () => {
+      over('served');
+      return room;
+    },
+    (error: unknown) => {
+      over(outcomeOf(error));
+      throw error;
+    },
+  );
+}
+
+function outcomeOf(error: unknown): WaitOutcome {
+  if (error instanceof ClientDisconnectedError) return 'left';
+  return error instanceof WaitingLineFullError ? 'refused' : 'timed_out';
 }
 
 function likelyTokens({ promptTokens, outputCap, n }: Quote, request: ChatRequest): number {

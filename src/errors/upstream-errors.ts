@@ -102,6 +102,23 @@ export class UpstreamAtCapacityError extends RouterError {
   }
 }
 
+/** All targets of the model are full, and as many requests wait for them as may: nothing was sent, and nothing is held. */
+export class WaitingLineFullError extends RouterError {
+  readonly status = 429;
+  readonly code = 'waiting_line_full';
+  readonly type = 'rate_limit_exceeded';
+  override readonly shouldRetry = true;
+
+  /** @param most - how many may wait */
+  constructor(most: number) {
+    super(`${most} requests wait for the model already, as many as may. Try again later.`);
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return retryAfter(1000);
+  }
+}
+
 /** The provider rejected the client's own key (BYOK), or the account of that key. */
 export class ByokKeyRejectedError extends RouterError {
   readonly status: 401 | 402 | 403;

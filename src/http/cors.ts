@@ -6,6 +6,7 @@ const EXPOSED = [
   'x-request-id',
   'x-upstream-request-id',
   'x-ccr-max-tokens',
+  'x-ccr-waited-ms',
   'openai-processing-ms',
   'retry-after',
   'retry-after-ms',

@@ -15,6 +15,8 @@ export interface Exchange {
   corsHeaders?: Readonly<Record<string, string>>;
   /** The remaining rate limits of its key, if it has limits and they were read. */
   rateLimitHeaders?: Readonly<Record<string, string>>;
+  /** How long it waited in line, if it did. */
+  waitHeaders?: Readonly<Record<string, string>>;
   /** Replaced by a `ResponseRecorder` if the answer's content is captured. */
   response: ClientResponse;
 }

@@ -452,12 +452,13 @@ type HeaderMap = Readonly<Record<string, string>>;
 
 /** The provider's headers, overlaid with the router's. An event stream must not be cached, buffered or compressed in transit. */
 function headFor(answered: HeaderMap, exchange: Exchange, edited: boolean): HeaderMap {
-  const { id, corsHeaders, rateLimitHeaders } = exchange;
+  const { id, corsHeaders, rateLimitHeaders, waitHeaders } = exchange;
   const headers: Record<string, string> = {
     ...answered,
     'x-request-id': id,
     ...corsHeaders,
     ...rateLimitHeaders,
+    ...waitHeaders,
   };
   const stream = isEventStream(headers);
   if (stream) {

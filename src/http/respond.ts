@@ -14,7 +14,7 @@ export function sendJson(
 }
 
 function writeHead(
-  { id, response, corsHeaders, rateLimitHeaders }: Exchange,
+  { id, response, corsHeaders, rateLimitHeaders, waitHeaders }: Exchange,
   status: number,
   length: number,
   headers: Readonly<Record<string, string>> | undefined,
@@ -25,6 +25,7 @@ function writeHead(
     'x-request-id': id,
     ...corsHeaders,
     ...rateLimitHeaders,
+    ...waitHeaders,
     ...headers,
   });
 }

@@ -42,7 +42,7 @@ export function isResponse(value: unknown): value is Response {
  * @throws what the response's body fails with: the client's connection is then reset
  */
 export async function sendWebResponse(
-  { id, response, method, corsHeaders, rateLimitHeaders }: Exchange,
+  { id, response, method, corsHeaders, rateLimitHeaders, waitHeaders }: Exchange,
   answer: Response,
   clientLeft: AbortSignal,
 ): Promise<void> {
@@ -57,6 +57,7 @@ export async function sendWebResponse(
     'x-request-id': id,
     ...corsHeaders,
     ...rateLimitHeaders,
+    ...waitHeaders,
   });
   if (method === 'HEAD' || !answer.body) {
     await answer.body?.cancel();

@@ -57,6 +57,9 @@ export type EndpointName =
   | 'usage'
   | 'metered';
 
+/** How a wait in line ended: at a target with room, at the end of its time, as the line was full, or as its client left. */
+export type WaitOutcome = 'served' | 'timed_out' | 'refused' | 'left';
+
 export interface RequestStarted {
   /** `x-request-id` of the response, and the id in the ledger. */
   readonly requestId: string;
@@ -95,6 +98,8 @@ export interface ResponseEnded extends RequestStarted {
    * if none is known. Undefined without an answer, or without the option `sticky`.
    */
   readonly sticky?: 'new' | 'kept' | 'moved';
+  /** Its wait in line, where all targets of its model were full; undefined if it didn't wait. */
+  readonly waited?: { readonly ms: number; readonly outcome: WaitOutcome };
   /** The `x-request-id` of the provider's last answer. */
   readonly upstreamRequestId?: string;
   readonly stream: boolean;
@@ -179,6 +184,8 @@ export interface RouterGauges {
   health(): readonly TargetStatus[];
   /** Number of charges that the store has not answered yet, including those in an outbox. */
   waitingCharges(): number;
+  /** Number of requests that wait in line for targets with room. */
+  waitingRequests(): number;
 }
 
 export interface Settled {

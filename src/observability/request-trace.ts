@@ -9,6 +9,7 @@ import type {
   HookEnded,
   RequestStarted,
   ResponseEnded,
+  WaitOutcome,
 } from './hooks.ts';
 import type { Ending } from '../ledger/contract/ledger-store.ts';
 import { ContentRecorder, type RecordedCompletion } from './content-capture.ts';
@@ -74,6 +75,7 @@ export class RequestTrace {
   #wildcard: string | undefined;
   #stream = false;
   #sticky: ResponseEnded['sticky'];
+  #waited: ResponseEnded['waited'];
   #admitted = false;
   #outcome: TracedOutcome | undefined;
   #firstByteMs: number | undefined;
@@ -121,6 +123,11 @@ export class RequestTrace {
   /** The answer begins where the last turn of its conversation was served, or elsewhere. */
   continued(sticky: ResponseEnded['sticky']): void {
     this.#sticky = sticky;
+  }
+
+  /** The request waited in line. */
+  waited(ms: number, outcome: WaitOutcome): void {
+    this.#waited = { ms: toMicroseconds(ms), outcome };
   }
 
   /** A call of the app's `route` or `guard` is over. */
@@ -204,6 +211,7 @@ export class RequestTrace {
       event.upstreamModel = target.model;
     }
     if (this.#sticky) event.sticky = this.#sticky;
+    if (this.#waited) event.waited = this.#waited;
     if (last?.upstreamRequestId !== undefined) event.upstreamRequestId = last.upstreamRequestId;
     if (this.#firstByteMs !== undefined) event.firstByteMs = this.#firstByteMs;
     if (ending) event.ending = ending;

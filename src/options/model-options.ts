@@ -7,6 +7,7 @@ import type { Labels } from './labels.ts';
 import type { ModelInfo } from './model-info.ts';
 import type { AnyString, PresetName } from './preset-names.ts';
 import type { UpstreamLimits } from './upstream-limits.ts';
+import type { WaitOptions } from './wait-options.ts';
 import type { ModelStickyOptions } from './sticky-options.ts';
 
 /**
@@ -36,6 +37,8 @@ export interface ModelOptions extends ModelInfo {
   readonly strategy?: RoutingStrategy;
   /** `false`: its requests are each routed on their own; `{ ttlMs }`: its own time. @default the router's `sticky` */
   readonly sticky?: ModelStickyOptions | false;
+  /** Its requests wait in line where all targets are full, in place of a 429. @default they don't wait */
+  readonly wait?: WaitOptions;
   /**
    * What the client pays, whichever target answers; with `'catalog'` the price of the first target. A free model must say
    * `'free'`.

@@ -1,5 +1,6 @@
 import type { SlotList } from '../async/slot-list.ts';
 import { withTimeout } from '../async/timeout.ts';
+import { RouterClosingError } from '../errors/router-error.ts';
 import { fetchStoreTime } from '../ledger/contract/store-clock.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
 import { KeyCheck } from '../upstream/key-check.ts';
@@ -68,6 +69,7 @@ export class RouterLifecycle {
       settings,
       topUps,
       detachedReads,
+      waitingLine,
       discovery,
       running,
       maintenance,
@@ -80,6 +82,7 @@ export class RouterLifecycle {
     } = this.#services;
     const { closeTimeoutMs } = settings;
     detachedReads.close();
+    waitingLine.close(new RouterClosingError());
     discovery.close();
     transport.keepWarm([]);
     await this.#waitForRequests(closeTimeoutMs, holds.ended());

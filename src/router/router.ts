@@ -22,10 +22,10 @@ import type { UsageQueries } from '../ledger/operations/usage-queries.ts';
 import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
 import type { RequestLog } from '../request-log/request-log.ts';
 import { guard } from '../observability/hook-runner.ts';
-import type { TargetStatus } from '../observability/hooks.ts';
+import type { TargetStatus, RouterGauges } from '../observability/hooks.ts';
 import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
-import { type ReloadOptions, createServices, type LeaseTimers } from './services.ts';
+import { type ReloadOptions, createServices, type LeaseTimers, type RouterServices } from './services.ts';
 import { type RouterStatus, routerStatus } from './status.ts';
 import { type ModelPrices, modelPrices } from './model-prices.ts';
 import { createProviderStates, type ProviderStates } from './providers.ts';
@@ -141,8 +141,7 @@ export function createRouterWithTimers(
   timers: LeaseTimers,
 ): ChatCompletionsRouter {
   const services = createServices(options, timers, () => lifecycle.isClosing);
-  const { settings, hooks, clock, store, authenticator, billing, breakers, current, holds, requestLog } =
-    services;
+  const { settings, hooks, clock, store, authenticator, billing, current, holds, requestLog } = services;
   const requests = new SlotList<ActiveRequest>();
   const startedAt = new Date();
   const lifecycle = new RouterLifecycle(services, requests);
@@ -179,8 +178,8 @@ export function createRouterWithTimers(
     await billing.posted(requestId);
   }
 
-  const health = (): TargetStatus[] => breakers.statuses(services.catalog.targets);
-  hooks.onRouter({ health, waitingCharges: () => store.waitingCharges });
+  const gauges = gaugesOf(services);
+  hooks.onRouter(gauges);
   return Object.assign(createNodeHandler(handle, newId), {
     fetch: createWebHandler(handle, newId),
     keys: createApiKeys(store, authenticator, now),
@@ -217,7 +216,7 @@ export function createRouterWithTimers(
       current.reload(changes);
       lifecycle.reloaded();
     },
-    health,
+    health: () => gauges.health(),
     providers: createProviderStates(services),
     requests: () => runningRequests(requests.values()),
     status: () => routerStatus(services, { startedAt, running: requests.values().length, probeId: newId() }),
@@ -227,6 +226,15 @@ export function createRouterWithTimers(
 }
 
 /** What a host gets of the log of requests. */
+/** What is measured when it is read. */
+function gaugesOf(services: RouterServices): RouterGauges {
+  return {
+    health: () => services.breakers.statuses(services.catalog.targets),
+    waitingCharges: () => services.store.waitingCharges,
+    waitingRequests: () => services.waitingLine.length,
+  };
+}
+
 function readerOf(requestLog: RequestLog): RequestLog {
   return {
     find: (id) => requestLog.find(id),

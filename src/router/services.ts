@@ -37,6 +37,7 @@ import { ModelDiscovery } from '../upstream/model-discovery.ts';
 import { ProviderClient } from '../upstream/provider-client.ts';
 import { accountReads } from '../endpoints/account-record.ts';
 import { RunningAttempts } from '../upstream/attempt.ts';
+import { WaitingLine } from '../upstream/waiting-line.ts';
 import { StreamTermination } from '../upstream/stream-traits.ts';
 import { assertTransport, type Transport } from '../upstream/transport/transport.ts';
 import type { RouteServices } from './routes.ts';
@@ -70,6 +71,7 @@ type UpstreamServices = Pick<
   | 'conversations'
   | 'providerKeys'
   | 'capacity'
+  | 'waitingLine'
   | 'recentErrors'
   | 'failover'
   | 'termination'
@@ -179,6 +181,7 @@ function createUpstream(
     conversations: new LocalConversations(),
     providerKeys,
     capacity,
+    waitingLine: new WaitingLine((listener) => capacity.onFreed(listener)),
     recentErrors,
     failover: new Failover(client, breakers, recentErrors, retries),
     termination: new StreamTermination(),

@@ -5,8 +5,10 @@ import type { Capacity, Permit } from './capacity.ts';
 import type { CircuitBreakers } from './circuit-breaker.ts';
 import type { Conversation } from './conversations.ts';
 import type { ProviderKeys } from './provider-keys.ts';
+import type { WaitingLine } from './waiting-line.ts';
 
 export interface RoomServices {
+  readonly waitingLine: WaitingLine;
   readonly capacity: Capacity;
   readonly breakers: CircuitBreakers;
   readonly providerKeys: ProviderKeys;
@@ -43,6 +45,10 @@ export class RequestRoom {
   constructor(services: RoomServices, terms: RoomTerms) {
     this.#services = services;
     this.#terms = terms;
+  }
+
+  get tokens(): number {
+    return this.#terms.tokens;
   }
 
   /**

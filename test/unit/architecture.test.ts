@@ -207,6 +207,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'page/polling.ts': 'refreshes a page',
   'async/timeout.ts': 'the wait itself',
   'upstream/model-discovery.ts': 'asks for the lists again',
+  'upstream/waiting-line.ts': 'looks again for room',
   'billing/adaptive-hold.ts': 'pauses between two tries',
   'billing/lease-renewal.ts': 'renews leases',
   'billing/top-ups.ts': 'pauses between two tries',

@@ -190,6 +190,14 @@ function addGauges(meter: Meter, routers: readonly RouterGauges[]): void {
       result.observe(routers.reduce((sum, router) => sum + router.waitingCharges(), 0));
     });
   meter
+    .createObservableGauge('ccr.request.waiting', {
+      unit: '{request}',
+      description: 'Requests that wait in line for a target with room.',
+    })
+    .addCallback((result) => {
+      result.observe(routers.reduce((sum, router) => sum + router.waitingRequests(), 0));
+    });
+  meter
     .createObservableGauge('ccr.target.up', {
       unit: '1',
       description: 'Whether a target is in use; 0 while it is ejected.',

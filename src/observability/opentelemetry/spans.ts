@@ -174,7 +174,7 @@ function requestAttributes({
 /** Sets the final attributes of a request's span, with its charge. */
 function endRequest({ span, ended, settled }: TracedSpans): void {
   if (!ended) return;
-  const { status, account, key, model, provider, sticky, ending } = ended;
+  const { status, account, key, model, provider, sticky, waited, ending } = ended;
   const errorType = responseError(ended);
   span.setAttributes({
     'http.response.status_code': status,
@@ -183,6 +183,7 @@ function endRequest({ span, ended, settled }: TracedSpans): void {
     ...(model !== undefined && { 'ccr.model': model }),
     ...(provider !== undefined && { 'gen_ai.provider.name': providerName(provider) }),
     ...(sticky && { 'ccr.sticky': sticky }),
+    ...(waited && { 'ccr.waited_ms': waited.ms, 'ccr.wait_outcome': waited.outcome }),
     ...(ending && { 'ccr.ending': ending }),
     ...(errorType !== undefined && { 'error.type': errorType }),
     ...(settled && {

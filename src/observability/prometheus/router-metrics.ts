@@ -67,6 +67,12 @@ function requestMetrics(
     'Answers to turns of conversations, by whether the target and key of the last turn served them.',
     ['model', 'provider', 'result'],
   );
+  const waits = registry.histogram(
+    'ccr_wait_seconds',
+    'Time that requests waited in line for a target with room.',
+    ['model', 'outcome'],
+    FIRST_BYTE_BUCKETS,
+  );
   const hookCalls = registry.histogram(
     'ccr_hook_duration_seconds',
     'Time of the calls of route and guard.',
@@ -94,6 +100,7 @@ function requestMetrics(
       });
       durations.observe(ended.durationMs / 1000, { endpoint, model, provider, stream });
       if (ended.sticky) sticky.add(1, { model, provider, result: ended.sticky });
+      if (ended.waited) waits.observe(ended.waited.ms / 1000, { model, outcome: ended.waited.outcome });
       for (const { hook, durationMs, result } of ended.hookCalls ?? []) {
         hookCalls.observe(durationMs / 1000, { hook, result });
       }
@@ -217,6 +224,9 @@ function addGauges(registry: Registry, routers: readonly RouterGauges[]): void {
     [],
     () => [[{}, routers.reduce((sum, router) => sum + router.waitingCharges(), 0)]],
   );
+  registry.gauge('ccr_requests_waiting', 'Requests that wait in line for a target with room.', [], () => [
+    [{}, routers.reduce((sum, router) => sum + router.waitingRequests(), 0)],
+  ]);
   const addTargetGauge = (name: string, help: string, read: (target: TargetStatus) => number): void => {
     registry.gauge(name, help, ['provider', 'upstream_model'], () =>
       targetsOf(routers).map((target) => [

@@ -90,8 +90,11 @@ describe('the dashboard of Grafana', () => {
       'ccr_attempt_duration_seconds_bucket',
       // Only of gateways with a `route` or `guard`.
       'ccr_hook_duration_seconds_bucket',
+      // Only of models with `wait`.
+      'ccr_requests_waiting',
       'ccr_target_changes_total',
       'ccr_target_failures_in_a_row',
+      'ccr_wait_seconds_bucket',
     ]);
   });
 

@@ -248,6 +248,15 @@ async function provokeAll(hooks: Hooks): Promise<void> {
   gateway.provider.script = answerJson('{}', 401);
   await gateway.post(QUESTION);
   await gateway.close();
+  const full = await startGateway({
+    hooks: [hooks],
+    provider: { limits: { requestsPerMinute: 1 } },
+    models: {
+      'acme/fast': { targets: ['loopback/m'], wait: { upToMs: 1 }, pricing: PRICING, maxOutputTokens: 1000 },
+    },
+  });
+  for (let n = 0; n < 2; n++) await full.post(QUESTION);
+  await full.close();
 }
 
 describe('the text of a registry', () => {

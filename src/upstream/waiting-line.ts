@@ -1,0 +1,229 @@
+import { Timeout } from '../async/timeout.ts';
+import type { Target } from '../catalog/model.ts';
+import { UpstreamAtCapacityError, WaitingLineFullError } from '../errors/upstream-errors.ts';
+import { ClientDisconnectedError } from '../http/exchange.ts';
+import type { WaitSettings } from '../options/resolve-wait.ts';
+
+/** A request that waits until its targets have room. */
+export interface WaitingRequest {
+  readonly account: string;
+  /** Its model's ID, or the wildcard pattern that it came from: `most` counts by it. */
+  readonly model: string;
+  /** An estimate of prompt and answer: what its account is charged in turns. */
+  readonly tokens: number;
+  readonly targets: readonly Target[];
+  readonly terms: WaitSettings;
+  /** As `RequestRoom.reserve`: takes room, and returns 0, or the ms until there may be some. */
+  readonly reserve: () => number;
+  /** Calls the listener when the client leaves. */
+  readonly onDisconnect: (listener: (() => void) | undefined) => void;
+}
+
+/** Room may come without an end of another request: a target recovers, an operator readmits one. */
+const MAX_PAUSE_MS = 1000;
+
+/**
+ * Requests whose targets are full, in one line of the process.
+ *
+ * Accounts have turns, by deficit round robin: in each turn an account is served for as many tokens as the largest request that waits
+ * has, and what is left counts for its next turn. The next request waits for room; requests behind it go before it only if none of their
+ * targets is one of its own. So a large request is not starved by small ones, and nothing waits for a target that it doesn't use.
+ */
+export class WaitingLine {
+  readonly #onFreed: (listener: () => void) => () => void;
+  /** The next turn first. */
+  readonly #accounts: AccountLine[] = [];
+  /** Tokens of a turn. */
+  #turn = 1;
+  #closedBy: Error | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #unsubscribe: (() => void) | undefined;
+
+  /** @param onFreed - calls a listener whenever targets may have room; returns what ends that */
+  constructor(onFreed: (listener: () => void) => () => void) {
+    this.#onFreed = onFreed;
+  }
+
+  /** Number of requests that wait. */
+  get length(): number {
+    return this.#accounts.reduce((sum, { waiting }) => sum + waiting.length, 0);
+  }
+
+  /**
+   * Waits until the request has room.
+   *
+   * @throws {UpstreamAtCapacityError} when its time is over
+   * @throws {WaitingLineFullError} if the line of its model is full, and its account has its part of it
+   * @throws {ClientDisconnectedError} when its client leaves
+   */
+  wait(request: WaitingRequest): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (this.#closedBy) throw this.#closedBy;
+      this.#makePlace(request);
+      const entry = new Entry(request, resolve, reject, (error) => {
+        this.#leave(entry, error);
+      });
+      this.#join(entry);
+      this.#serve();
+    });
+  }
+
+  /** All that wait are rejected, and all that come. */
+  close(reason: Error): void {
+    this.#closedBy = reason;
+    for (const entry of this.#accounts.flatMap((line) => line.waiting)) this.#leave(entry, reason);
+  }
+
+  /** Where the line of the model is full, the newest request leaves of the account that has the most. */
+  #makePlace({ model, account, terms: { most } }: WaitingRequest): void {
+    const counts = this.#accounts.map((line) => ({ line, count: line.countOf(model) }));
+    const total = counts.reduce((sum, { count }) => sum + count, 0);
+    if (total < most) return;
+    const own = counts.find(({ line }) => line.account === account)?.count ?? 0;
+    const largest = counts.reduce((one, other) => (other.count > one.count ? other : one));
+    const last = largest.line.waiting.findLast((entry) => entry.request.model === model);
+    if (!last || largest.count <= own + 1) throw new WaitingLineFullError(most);
+    this.#leave(last, new WaitingLineFullError(most));
+  }
+
+  #join(entry: Entry): void {
+    const { account, tokens } = entry.request;
+    let line = this.#accounts.find((each) => each.account === account);
+    if (!line) this.#accounts.push((line = new AccountLine(account)));
+    line.waiting.push(entry);
+    this.#turn = Math.max(this.#turn, tokens);
+    this.#unsubscribe ??= this.#onFreed(() => {
+      this.#serve();
+    });
+  }
+
+  #leave(entry: Entry, error: Error): void {
+    const line = this.#accounts.find(({ account }) => account === entry.request.account);
+    const index = line?.waiting.indexOf(entry) ?? -1;
+    if (!line || index === -1) return;
+    line.waiting.splice(index, 1);
+    this.#dropIfEmpty(line);
+    entry.reject(error);
+    // Who waited for the same targets behind it may be next.
+    this.#serve();
+  }
+
+  /** Serves those whose turn it is, as far as there is room. */
+  #serve(): void {
+    if (this.#closedBy) return;
+    let pauseMs = MAX_PAUSE_MS;
+    /** Those of requests that wait for room, by their turn. */
+    const awaited = new Set<Target>();
+    for (let n = 0; n < this.#accounts.length;) {
+      const line = this.#accounts[n];
+      const entry = line?.waiting[0];
+      if (!line || !entry) break;
+      if (!line.hasTurn(this.#turn, entry.request.tokens)) {
+        this.#accounts.splice(n, 1);
+        this.#accounts.push(line);
+        continue;
+      }
+      const { request } = entry;
+      const isBehind = request.targets.some((target) => awaited.has(target));
+      const waitMs = isBehind ? MAX_PAUSE_MS : request.reserve();
+      if (waitMs > 0) {
+        for (const target of request.targets) awaited.add(target);
+        entry.waitMs = waitMs;
+        pauseMs = Math.min(pauseMs, waitMs);
+        n += 1;
+        continue;
+      }
+      line.waiting.shift();
+      line.served(request.tokens);
+      this.#dropIfEmpty(line);
+      entry.resolve();
+    }
+    this.#serveIn(pauseMs);
+  }
+
+  #serveIn(ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.#accounts.length === 0) return;
+    this.#timer = setTimeout(() => {
+      this.#serve();
+    }, ms);
+  }
+
+  #dropIfEmpty(line: AccountLine): void {
+    if (line.waiting.length > 0) return;
+    this.#accounts.splice(this.#accounts.indexOf(line), 1);
+    if (this.#accounts.length > 0) return;
+    this.#turn = 1;
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+    clearTimeout(this.#timer);
+  }
+}
+
+/** The requests of one account that wait, in their order. */
+class AccountLine {
+  readonly account: string;
+  readonly waiting: Entry[] = [];
+  /** Tokens that it may still be served in its turn. */
+  #left = 0;
+  #isItsTurn = false;
+
+  constructor(account: string) {
+    this.account = account;
+  }
+
+  countOf(model: string): number {
+    return this.waiting.reduce((sum, { request }) => sum + Number(request.model === model), 0);
+  }
+
+  /** Whether its turn covers the tokens. Begins its turn where it is the next, and ends it where it doesn't. */
+  hasTurn(turn: number, tokens: number): boolean {
+    if (!this.#isItsTurn) this.#left += turn;
+    this.#isItsTurn = this.#left >= tokens;
+    return this.#isItsTurn;
+  }
+
+  served(tokens: number): void {
+    this.#left -= tokens;
+  }
+}
+
+/** One request in the line, with its clock. */
+class Entry {
+  readonly request: WaitingRequest;
+  /** Until there may be room, as far as known. */
+  waitMs = 0;
+  readonly #settle: { readonly resolve: () => void; readonly reject: (error: Error) => void };
+  readonly #timeout: Timeout;
+
+  constructor(
+    request: WaitingRequest,
+    resolve: () => void,
+    reject: (error: Error) => void,
+    leave: (error: Error) => void,
+  ) {
+    this.request = request;
+    this.#settle = { resolve, reject };
+    this.#timeout = new Timeout(request.terms.upToMs, () => {
+      leave(new UpstreamAtCapacityError(this.waitMs));
+    });
+    request.onDisconnect(() => {
+      leave(new ClientDisconnectedError());
+    });
+  }
+
+  resolve(): void {
+    this.#end();
+    this.#settle.resolve();
+  }
+
+  reject(error: Error): void {
+    this.#end();
+    this.#settle.reject(error);
+  }
+
+  #end(): void {
+    this.#timeout.clear();
+    this.request.onDisconnect(undefined);
+  }
+}

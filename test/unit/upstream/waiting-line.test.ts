@@ -1,0 +1,245 @@
+import * as fc from 'fast-check';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import type { Target } from '../../../src/catalog/model.ts';
+import { WaitingLine, type WaitingRequest } from '../../../src/upstream/waiting-line.ts';
+
+const TARGET = { model: 'a' } as Target;
+const OTHER = { model: 'b' } as Target;
+const TERMS = { upToMs: 5000, most: 200 };
+
+/** Targets that each take one request at a time, in virtual time: requests are served as fast as their tokens allow. */
+class Upstream {
+  readonly line: WaitingLine;
+  readonly served: string[] = [];
+  /** Tokens that each account was served. */
+  readonly tokens = new Map<string, number>();
+  readonly #running = new Set<Target>();
+  #freed: (() => void) | undefined;
+
+  constructor() {
+    this.line = new WaitingLine((listener) => {
+      this.#freed = listener;
+      return () => {
+        this.#freed = undefined;
+      };
+    });
+  }
+
+  request(account: string, tokens = 1, overrides: Partial<WaitingRequest> = {}): WaitingRequest {
+    const request: WaitingRequest = {
+      account,
+      model: 'm',
+      tokens,
+      targets: [TARGET],
+      terms: TERMS,
+      reserve: () => {
+        const free = request.targets.find((target) => !this.#running.has(target));
+        if (!free) return Infinity;
+        this.#running.add(free);
+        this.served.push(account);
+        this.tokens.set(account, (this.tokens.get(account) ?? 0) + tokens);
+        return 0;
+      },
+      onDisconnect: () => {},
+      ...overrides,
+    };
+    return request;
+  }
+
+  /** The code of its error, once it is served or refused. */
+  async wait(...given: Parameters<Upstream['request']>): Promise<string> {
+    try {
+      await this.line.wait(this.request(...given));
+      return 'served';
+    } catch (error) {
+      return (error as { code?: string; name: string }).code ?? (error as Error).name;
+    }
+  }
+
+  /** The request that runs at the target ends. */
+  end(target: Target = TARGET): void {
+    this.#running.delete(target);
+    this.#freed?.();
+  }
+}
+
+function useFakeTimers(): void {
+  vi.useFakeTimers();
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+}
+
+describe('a waiting line', () => {
+  it('serves at once where there is room, else when a request ends', async () => {
+    const upstream = new Upstream();
+    expect(await upstream.wait('one')).toBe('served');
+    const waiting = [upstream.wait('two'), upstream.wait('three')];
+    expect(upstream.line.length).toBe(2);
+    upstream.end();
+    upstream.end();
+    expect(await Promise.all(waiting)).toEqual(['served', 'served']);
+    expect(upstream.served).toEqual(['one', 'two', 'three']);
+    expect(upstream.line.length).toBe(0);
+  });
+
+  it('gives accounts turns, whoever sends more', () => {
+    const upstream = new Upstream();
+    for (let n = 0; n < 6; n++) void upstream.wait('greedy', 10);
+    void upstream.wait('modest', 10);
+    void upstream.wait('modest', 10);
+    for (let n = 0; n < 7; n++) upstream.end();
+    expect(upstream.served.slice(0, 6)).toEqual(['greedy', 'greedy', 'modest', 'greedy', 'modest', 'greedy']);
+  });
+
+  it('counts tokens, not requests', () => {
+    const upstream = new Upstream();
+    void upstream.wait('first', 1);
+    for (let n = 0; n < 10; n++) void upstream.wait('large', 100);
+    for (let n = 0; n < 100; n++) void upstream.wait('small', 10);
+    for (let n = 0; n < 60; n++) upstream.end();
+    const { large = 0, small = 0 } = Object.fromEntries(upstream.tokens);
+    expect(Math.abs(large - small)).toBeLessThanOrEqual(100);
+  });
+
+  it('lets none overtake that waits for the same target, and others pass', async () => {
+    const upstream = new Upstream();
+    await upstream.wait('running', 1, { targets: [TARGET] });
+    const large = upstream.wait('large', 1, { reserve: () => Infinity });
+    const small = upstream.wait('small');
+    upstream.end();
+    expect(upstream.line.length).toBe(2);
+    expect(await upstream.wait('elsewhere', 1, { targets: [OTHER] })).toBe('served');
+    upstream.line.close(new Error('closed'));
+    expect(await Promise.all([large, small])).toEqual(['Error', 'Error']);
+  });
+
+  it('lets a request wait no longer than its time', async () => {
+    useFakeTimers();
+    const upstream = new Upstream();
+    await upstream.wait('running');
+    const late = upstream.wait('late', 1, { terms: { upToMs: 100, most: 5 } });
+    await vi.advanceTimersByTimeAsync(200);
+    expect(await late).toBe('upstream_at_capacity');
+    expect(upstream.line.length).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('looks again when its targets said that there is room', async () => {
+    useFakeTimers();
+    const upstream = new Upstream();
+    let at = Date.now() + 300;
+    const reserve = (): number => Math.max(0, at - Date.now());
+    const waiting = upstream.wait('one', 1, { reserve });
+    await vi.advanceTimersByTimeAsync(299);
+    expect(upstream.line.length).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await waiting).toBe('served');
+    at = 0;
+  });
+
+  it('is left by a client that leaves', async () => {
+    const upstream = new Upstream();
+    await upstream.wait('running');
+    let leave: (() => void) | undefined;
+    const onDisconnect = (listener: (() => void) | undefined): void => {
+      leave = listener;
+    };
+    const left = upstream.wait('one', 1, { onDisconnect });
+    const next = upstream.wait('two');
+    leave?.();
+    expect(await left).toBe('ClientDisconnectedError');
+    upstream.end();
+    expect(await next).toBe('served');
+    expect(leave).toBeUndefined();
+  });
+
+  it('has places for so many of a model, with equal parts for accounts', async () => {
+    const upstream = new Upstream();
+    const terms = { upToMs: 5000, most: 4 };
+    await upstream.wait('running');
+    const greedy = Array.from({ length: 5 }, () => upstream.wait('greedy', 1, { terms }));
+    expect(await greedy[4]).toBe('waiting_line_full');
+    const modest = [upstream.wait('modest', 1, { terms }), upstream.wait('modest', 1, { terms })];
+    // Its newest give way.
+    expect(await Promise.all([greedy[3], greedy[2]])).toEqual(['waiting_line_full', 'waiting_line_full']);
+    expect(await upstream.wait('modest', 1, { terms })).toBe('waiting_line_full');
+    expect(upstream.line.length).toBe(4);
+    // Those of another model have places of their own.
+    void upstream.wait('greedy', 1, { terms, model: 'other' });
+    expect(upstream.line.length).toBe(5);
+    upstream.line.close(new Error('closed'));
+    expect(await Promise.all([greedy[0], greedy[1], ...modest])).toEqual([
+      'Error',
+      'Error',
+      'Error',
+      'Error',
+    ]);
+    expect(await upstream.wait('late')).toBe('Error');
+  });
+
+  it('serves accounts that wait on as many tokens, but for two of the largest requests', () => {
+    const sizes = fc.array(fc.integer({ min: 1, max: 5000 }), { minLength: 40, maxLength: 80 });
+    fc.assert(
+      fc.property(fc.array(sizes, { minLength: 2, maxLength: 6 }), fc.nat({ max: 300 }), (accounts, ends) => {
+        const upstream = new Upstream();
+        void upstream.wait('running');
+        for (const [n, tokens] of accounts.entries()) {
+          for (const each of tokens)
+            void upstream.wait(`account-${n}`, each, { terms: { upToMs: 5000, most: 1000 } });
+        }
+        const counts = accounts.map(({ length }) => length);
+        for (let n = 0; n < ends; n++) {
+          upstream.end();
+          const account = upstream.served.at(-1)?.split('-')[1];
+          if (account !== undefined) counts[Number(account)]! -= 1;
+          // Until one of them has nothing more.
+          if (counts.includes(0)) break;
+        }
+        const served = accounts.map((_, n) => upstream.tokens.get(`account-${n}`) ?? 0);
+        expect(Math.max(...served) - Math.min(...served)).toBeLessThanOrEqual(
+          2 * Math.max(...accounts.flat()),
+        );
+      }),
+    );
+  });
+
+  it('serves everyone that stays, one for each place that is free', () => {
+    const coming = {
+      type: fc.constant('come' as const),
+      account: fc.nat({ max: 4 }),
+      tokens: fc.nat({ max: 1000 }),
+    };
+    const step = fc.oneof(
+      fc.record(coming),
+      fc.record({ type: fc.constant('end' as const) }),
+      fc.record({ type: fc.constant('leave' as const), nth: fc.nat({ max: 20 }) }),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+        const upstream = new Upstream();
+        const leaves = new Set<() => void>();
+        for (const each of steps) {
+          if (each.type === 'come') {
+            let listener: (() => void) | undefined;
+            const leave = (): void => listener?.();
+            const onDisconnect = (given: (() => void) | undefined): void => {
+              listener = given;
+              if (given) leaves.add(leave);
+              else leaves.delete(leave);
+            };
+            void upstream.wait(String(each.account), each.tokens, { onDisconnect });
+          } else if (each.type === 'end') upstream.end();
+          else [...leaves][each.nth]?.();
+        }
+        const served = upstream.served.length;
+        const left = upstream.line.length;
+        expect(leaves.size).toBe(left);
+        for (let n = 0; n < left; n++) upstream.end();
+        expect(upstream.served.length - served).toBe(left);
+        expect(upstream.line.length).toBe(0);
+      }),
+    );
+  });
+});
