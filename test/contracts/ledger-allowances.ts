@@ -320,7 +320,7 @@ export function describeAllowances(ledger: LedgerFixture): void {
     it('has a lot of at most the largest amount, however often it is changed', async () => {
       await adjust('a1', -100n);
       for (const amount of [MAX, 6n, MAX]) await allow({ amount, change: 'prorate' });
-      const amounts = (await state())!.lots.map((lot) => lot.amount);
+      const amounts = (await state()).lots.map((lot) => lot.amount);
       expect(amounts.filter((amount) => amount > MAX)).toEqual([]);
     });
 
