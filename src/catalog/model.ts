@@ -4,7 +4,7 @@ import type { Price } from '../metering/price.ts';
 import type { ServerTools } from '../metering/server-tool-fees.ts';
 import type { Labels } from '../options/labels.ts';
 import type { ModelInfo } from '../options/model-info.ts';
-import type { RoutingStrategy } from '../options/model-options.ts';
+import type { RoutingStrategy } from '../options/strategies.ts';
 import type { StickySettings } from '../options/resolve-sticky.ts';
 import type { Provider } from './provider.ts';
 import type { TargetRules } from './resolve-body-rules.ts';
@@ -22,6 +22,8 @@ export interface Model {
   readonly targets: readonly [Target, ...Target[]];
   /** Routing strategy: the order of trying. */
   readonly strategy: RoutingStrategy;
+  /** What the client of a request says of the order; undefined if it leaves it to the strategy. */
+  readonly clientOrder?: ClientOrder;
   /** How its conversations are kept at a target; undefined if they aren't. */
   readonly sticky: StickySettings | undefined;
   /** The price in the model list; a target's own price may differ. */
@@ -39,6 +41,16 @@ export interface Model {
   readonly mediaBounds: MediaBounds;
   /** What its record says beside limits and prices. */
   readonly info: RecordInfo;
+}
+
+/** A client's word on the order of targets: it comes before that of conversations. */
+export interface ClientOrder {
+  /** Names of the providers that come first, in this order, in lower case. */
+  readonly first: readonly string[];
+  /** Only the first target is asked. */
+  readonly firstOnly: boolean;
+  /** The targets of all models are sorted together. */
+  readonly acrossModels: boolean;
 }
 
 /** What a model's record says beside limits and prices; a missing member is unknown. */

@@ -5,7 +5,6 @@ import { parsePricing, type Pricing, type ReportedPricing, type SeparateTiers } 
 import { type Labels, parseLabels } from '../options/labels.ts';
 import type {
   CatalogEntry,
-  RoutingStrategy,
   EnforceOutputLimit,
   ModelCatalog,
   ModelOptions,
@@ -23,6 +22,7 @@ import {
   optionError,
 } from '../options/resolve-options.ts';
 import { resolveModelSticky, type StickySettings } from '../options/resolve-sticky.ts';
+import { STRATEGIES } from '../options/strategies.ts';
 import { suggestion } from '../platform/did-you-mean.ts';
 import { answerPlan } from './answer-plan.ts';
 import { resolveTargetRules } from './resolve-body-rules.ts';
@@ -33,8 +33,6 @@ import { checkModelId } from './model-id.ts';
 import type { Provider } from './provider.ts';
 import { MODEL_INFO, resolveModelInfo } from './resolve-model-info.ts';
 import { resolveServerTools } from './server-tools.ts';
-
-const STRATEGIES: readonly RoutingStrategy[] = ['ordered', 'weighted', 'cheapest', 'fastest'];
 
 const MODEL_OPTIONS: Record<keyof ModelOptions, unknown> = {
   targets: true,

@@ -155,10 +155,18 @@ async function admit(
   const id = hooks ? await hooks.modelOf(read) : request.model;
   active.model = id;
   const fields = request.routingFields;
-  const routing = fields.length > 0 ? readClientRouting(read.body, fields) : undefined;
+  const routing =
+    fields.length > 0 ? readClientRouting(read.body, fields, settings.clientRouting) : undefined;
   const catalog = catalogFor(id, services);
   const { headers } = exchange;
-  const modelRequest = { id, request, headers, routing, catalog: isLater(catalog) ? await catalog : catalog };
+  const modelRequest = {
+    id,
+    request,
+    headers,
+    routing,
+    readsSuffixes: settings.clientRouting.has('provider'),
+    catalog: isLater(catalog) ? await catalog : catalog,
+  };
   const planning = planFor(caller, headers, modelRequest, services);
   const planned = { read, modelRequest, plan: isLater(planning) ? await planning : planning };
   active.trace?.modelResolved(planned.plan.model, request.stream);

@@ -10,7 +10,13 @@ import {
 import type { Catalog } from '../catalog/catalog.ts';
 import type { TargetDemands } from '../catalog/matching-targets.ts';
 import type { Model, Target } from '../catalog/model.ts';
-import { isAllowed, mergeForQuote, selectModels } from '../catalog/model-selection.ts';
+import {
+  type AskedModels,
+  askedModels,
+  isAllowed,
+  mergeForQuote,
+  selectModels,
+} from '../catalog/model-selection.ts';
 import { assertPriced } from '../catalog/server-tools.ts';
 import { ModelNotAllowedError } from '../errors/model-errors.ts';
 import type { ChatRequest } from '../http/chat-request.ts';
@@ -31,6 +37,8 @@ export interface ModelRequest {
   readonly headers: IncomingHttpHeaders;
   /** The client's choice of models and providers. */
   readonly routing: ClientRouting | undefined;
+  /** The client may choose among providers: suffixes of IDs sort targets. */
+  readonly readsSuffixes: boolean;
   /** The same for the whole request, even after a reload. */
   readonly catalog: Catalog;
 }
@@ -58,11 +66,12 @@ export interface RequestPlan {
  */
 export function planRequest(
   caller: Caller,
-  { id, request, headers, routing, catalog }: ModelRequest,
+  { id, request, headers, routing, readsSuffixes, catalog }: ModelRequest,
   { markups, breakers, conversations }: PlanServices,
 ): RequestPlan {
   const { upstreamKeys } = caller;
-  if (caller.models) assertAllowed(caller.models, [id, ...(routing?.models ?? [])], catalog);
+  const asked = askedModels(id, routing?.models ?? [], catalog, readsSuffixes);
+  if (caller.models) assertAllowed(caller.models, asked, catalog);
   const byokKey = (provider: string): string | undefined => upstreamKeys?.of(provider);
   const markup = markups.of(caller);
   const priced = (model: Model): Model => {
@@ -70,7 +79,7 @@ export function planRequest(
     return upstreamKeys ? withByokPrices(marked, (provider) => byokKey(provider) !== undefined) : marked;
   };
   const demands = demandsOf(caller, routing, request);
-  const selected = selectModels(catalog, id, routing, { allowed: caller.models, priced, demands });
+  const selected = selectModels(catalog, asked, routing, { allowed: caller.models, priced, demands });
   const models = keepPricedTargets(selected, request);
   const model = mergeForQuote(models);
   assertPriced(request.features, model);
@@ -78,9 +87,7 @@ export function planRequest(
   const conversation =
     models[0].sticky &&
     conversationOf(models, { caller, headers, fields: request.conversation }, conversations);
-  // A client that names the order means it.
-  const steering = routing?.order ? undefined : conversation;
-  const targets = targetsInOrder(models, quote, breakers, caller.account, steering);
+  const targets = targetsInOrder(models, { quote, breakers, account: caller.account, conversation });
   return { caller, model, quote, targets, byokKey, conversation };
 }
 
@@ -99,11 +106,11 @@ function demandsOf(
   };
 }
 
-function assertAllowed(allowed: ModelPatterns, ids: readonly string[], catalog: Catalog): void {
-  for (const id of ids) {
+function assertAllowed(allowed: ModelPatterns, asked: AskedModels, catalog: Catalog): void {
+  for (const { id, name } of asked) {
     if (isAllowed(allowed, id, catalog)) continue;
     const { within } = allowed;
     const isOfAccount = within !== undefined && !isAllowed(within, id, catalog);
-    throw new ModelNotAllowedError(id, isOfAccount ? within.patterns : allowed.patterns);
+    throw new ModelNotAllowedError(name, isOfAccount ? within.patterns : allowed.patterns);
   }
 }

@@ -7,6 +7,7 @@ import type { Labels } from './labels.ts';
 import type { ModelInfo } from './model-info.ts';
 import type { AnyString, PresetName } from './preset-names.ts';
 import type { ModelStickyOptions } from './sticky-options.ts';
+import type { RoutingStrategy } from './strategies.ts';
 
 /**
  * A price, or its source: `'catalog'` looks it up in the router's option `prices`. `{ reported: true, ceiling }` charges
@@ -26,9 +27,10 @@ export interface ModelOptions extends ModelInfo {
    */
   readonly targets: readonly (string | TargetOptions)[];
   /**
-   * The order in which targets are tried. `ordered`: as listed. `weighted`: at random, by their weights. `cheapest`: by the
-   * highest cost of the request there. `fastest`: of two random targets, the one with lower latency and fewer running
-   * requests. Ejected targets come last.
+   * The order in which targets are tried. `ordered`: as listed. `weighted`: at random, by their weights. `cheapest`: by what
+   * the request likely costs you there. `price`: by what it likely costs the client. `fastest`: of two random targets, the one
+   * with lower latency and fewer running requests. `throughput`: by tokens a second of recent answers, most first. `latency`:
+   * by the time to their first event. Ejected targets come last.
    *
    * @default 'ordered'
    */
@@ -165,9 +167,6 @@ export interface TargetOptions {
 
 /** How a model's `maxOutputTokens` is enforced. */
 export type EnforceOutputLimit = 'lower' | 'insert';
-
-/** The order in which a model's targets are tried. */
-export type RoutingStrategy = 'ordered' | 'weighted' | 'cheapest' | 'fastest';
 
 /** An external source of prices, e.g. `catalogPrices()` of `chat-completions-router/prices`. */
 export interface PriceCatalog {

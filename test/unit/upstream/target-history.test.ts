@@ -13,13 +13,13 @@ const MINUTE = 60_000;
 const START = Date.parse('2026-11-23T10:00:00Z');
 
 function counts(
-  firstByteMs: number,
+  latencyMs: number,
   tokens = 0,
-  streamMs = 0,
+  outputMs = 0,
   promptTokens = 0,
   cachedTokens = 0,
 ): AttemptCounts {
-  return { firstByteMs, tokens, streamMs, promptTokens, cachedTokens };
+  return { isStream: true, latencyMs, tokens, outputMs, promptTokens, cachedTokens };
 }
 
 function historyOf(...attempts: readonly (readonly [at: number, failed: boolean, firstByteMs: number])[]) {
