@@ -96,6 +96,8 @@ export interface Target {
   readonly output: TargetOutput;
   /** What keys, accounts and requests may require; empty without any. */
   readonly labels: Labels;
+  /** The parameters that it takes, in OpenRouter's terms; undefined if unknown. */
+  readonly parameters: ReadonlySet<string> | undefined;
   /** Edits of request fields; undefined without any. */
   readonly body: TargetRules | undefined;
   /** Edits of answers; undefined without any. */

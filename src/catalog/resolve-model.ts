@@ -67,6 +67,7 @@ const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
   weight: true,
   body: true,
   labels: true,
+  supportedParameters: true,
 };
 
 const NO_LABELS: Labels = {};
@@ -132,7 +133,8 @@ export function resolveModel(id: string, given: ModelOptions, context: ResolveCo
     );
   }
   const answer = resolveAnswer(given.answer, `${option}.answer`, context.answer);
-  const { accountFiles = false, serverTools } = given;
+  const { modelInfo } = context;
+  const { accountFiles = false, serverTools, supportedParameters } = given;
   if (typeof accountFiles !== 'boolean')
     throw optionError(`${option}.accountFiles`, 'a boolean', accountFiles);
   const targetOf = (each: GivenTarget): Target => ({
@@ -140,7 +142,7 @@ export function resolveModel(id: string, given: ModelOptions, context: ResolveCo
       each,
       given.pricing,
       option,
-      resolveTarget(id, each, { price, byokPrice, pricer, output, answer }),
+      resolveTarget(id, each, { price, byokPrice, pricer, output, answer, supportedParameters, modelInfo }),
     ),
     serverTools: resolveServerTools(serverTools, each.provider.preset, `${option}.serverTools`),
     accountFiles,
@@ -170,7 +172,7 @@ export function resolveModel(id: string, given: ModelOptions, context: ResolveCo
     webSearches,
     webSearchesNeeded: prices.some((each) => each.webSearch > 0n) ? webSearches : 0,
     ...resolveMedia(given.tokenBudgets, targets, `${option}.tokenBudgets`),
-    info: resolveModelInfo(id, given, option, context.modelInfo?.find(question(firstTarget))),
+    info: resolveModelInfo(id, given, option, modelInfo?.find(question(firstTarget))),
   };
 }
 
@@ -203,6 +205,9 @@ function resolveTarget(
     readonly pricer: Pricer;
     readonly output: TargetOutput;
     readonly answer: AnswerTerms;
+    /** The model's own option. */
+    readonly supportedParameters: readonly string[] | undefined;
+    readonly modelInfo: ModelCatalog | undefined;
   },
 ): Omit<Target, 'serverTools' | 'accountFiles'> {
   const { given, provider, option } = target;
@@ -222,9 +227,29 @@ function resolveTarget(
     weight: weightOf(given.weight, `${option}.weight`),
     output,
     labels: given.labels === undefined ? NO_LABELS : parseLabels(given.labels, `${option}.labels`),
+    parameters: parametersAt(target, ofModel),
     body: resolveTargetRules(provider, given.body, `${option}.body`),
     answerPlan: answerPlan(provider.preset, answer),
   };
+}
+
+/** The parameters that a target takes: its own option, that of the model, or what a model catalog says of it. */
+function parametersAt(
+  target: GivenTarget,
+  ofModel: {
+    readonly supportedParameters: readonly string[] | undefined;
+    readonly modelInfo: ModelCatalog | undefined;
+  },
+): ReadonlySet<string> | undefined {
+  const { given, option } = target;
+  if (given.supportedParameters !== undefined) {
+    MODEL_INFO.supportedParameters(given.supportedParameters, `${option}.supportedParameters`);
+  }
+  const known =
+    given.supportedParameters ??
+    ofModel.supportedParameters ??
+    ofModel.modelInfo?.find(question(target))?.supportedParameters;
+  return known && new Set(known);
 }
 
 /** Checks that a target's ceiling is not below its cost, unless one of them comes from a price catalog. */

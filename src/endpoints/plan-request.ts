@@ -39,6 +39,8 @@ export interface ModelRequest {
   readonly routing: ClientRouting | undefined;
   /** The client may choose among providers: suffixes of IDs sort targets. */
   readonly readsSuffixes: boolean;
+  /** The parameters that targets must take, if the client says so. */
+  readonly parameters: ReadonlySet<string> | undefined;
   /** The same for the whole request, even after a reload. */
   readonly catalog: Catalog;
 }
@@ -66,19 +68,14 @@ export interface RequestPlan {
  */
 export function planRequest(
   caller: Caller,
-  { id, request, headers, routing, readsSuffixes, catalog }: ModelRequest,
+  { id, request, headers, routing, readsSuffixes, parameters, catalog }: ModelRequest,
   { markups, breakers, conversations }: PlanServices,
 ): RequestPlan {
-  const { upstreamKeys } = caller;
   const asked = askedModels(id, routing?.models ?? [], catalog, readsSuffixes);
   if (caller.models) assertAllowed(caller.models, asked, catalog);
-  const byokKey = (provider: string): string | undefined => upstreamKeys?.of(provider);
-  const markup = markups.of(caller);
-  const priced = (model: Model): Model => {
-    const marked = markup ? withAccountMarkup(model, markup) : model;
-    return upstreamKeys ? withByokPrices(marked, (provider) => byokKey(provider) !== undefined) : marked;
-  };
-  const demands = demandsOf(caller, routing, request);
+  const byokKey = (provider: string): string | undefined => caller.upstreamKeys?.of(provider);
+  const priced = pricedFor(caller, markups);
+  const demands = demandsOf(caller, routing, parameters, request);
   const selected = selectModels(catalog, asked, routing, { allowed: caller.models, priced, demands });
   const models = keepPricedTargets(selected, request);
   const model = mergeForQuote(models);
@@ -91,16 +88,30 @@ export function planRequest(
   return { caller, model, quote, targets, byokKey, conversation };
 }
 
+/** A model at a caller's prices. */
+export function pricedFor(caller: Caller, markups: AccountMarkups): (model: Model) => Model {
+  const { upstreamKeys } = caller;
+  const markup = markups.of(caller);
+  return (model) => {
+    const marked = markup ? withAccountMarkup(model, markup) : model;
+    return upstreamKeys
+      ? withByokPrices(marked, (provider) => upstreamKeys.of(provider) !== undefined)
+      : marked;
+  };
+}
+
 /** What the key, its account and the request require of targets. A request adds to what its key requires. */
 function demandsOf(
   { require }: Caller,
   routing: ClientRouting | undefined,
+  parameters: ReadonlySet<string> | undefined,
   request: ChatRequest,
 ): TargetDemands | undefined {
   if (!require && !routing) return undefined;
   return {
     require: [...(require ?? []), ...(routing?.require ?? [])],
     maxPrice: routing?.maxPrice,
+    parameters,
     request,
     namesProviders: routing?.choosesProviders ?? false,
   };

@@ -163,6 +163,12 @@ export interface TargetOptions {
   readonly body?: BodyRules;
   /** Where it is and what happens to data there, for keys, accounts and requests that require it. @default none */
   readonly labels?: Labels;
+  /**
+   * The parameters that it takes, in OpenRouter's terms, for requests with `require_parameters`.
+   *
+   * @default the model's `supportedParameters`, or what the option `modelInfo` knows of this target
+   */
+  readonly supportedParameters?: readonly string[];
 }
 
 /** How a model's `maxOutputTokens` is enforced. */
@@ -178,7 +184,7 @@ export interface PriceCatalog {
  * A source of what `GET /models` says of a model, e.g. `modelsDev(data)`. Prices, holds and limits never depend on it.
  */
 export interface ModelCatalog {
-  /** Called for the first target of each model when a catalog of models is made; returns undefined for an unknown model. */
+  /** Called for each target of each model when a catalog of models is made; returns undefined for an unknown model. */
   find(asked: PriceQuery): ModelCatalogEntry | undefined;
 }
 

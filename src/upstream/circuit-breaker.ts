@@ -7,6 +7,7 @@ import type { EjectionByHand, ProviderTargetStatus } from '../observability/prov
 import type { HealthChecks } from '../options/resolve-options.ts';
 import { EjectionsByHand } from './ejections-by-hand.ts';
 import {
+  type AttemptSums,
   RECENT_MINUTES,
   type Speed,
   speedOf,
@@ -113,6 +114,11 @@ export class CircuitBreaker {
   /** Expected wait: latency in ms times running requests; 0 for an unknown target, so that it is tried. */
   load(now: number): number {
     return this.#latency.at(now) * (this.#running + 1);
+  }
+
+  /** What it did in the minutes that end now, at most 60. */
+  sums(now: number, minutes: number): AttemptSums {
+    return sumsOf(this.#history ? [this.#history] : [], now, minutes);
   }
 
   /** How fast it answers. */
@@ -224,7 +230,7 @@ export class CircuitBreaker {
 
   /** The same, with its history. */
   details(now: number, byHand: EjectionByHand | undefined): ProviderTargetStatus {
-    const sums = sumsOf(this.#history ? [this.#history] : [], now, RECENT_MINUTES);
+    const sums = this.sums(now, RECENT_MINUTES);
     const { requests, errors } = sums;
     const status = this.status(now, byHand);
     const isEjected = status.state !== 'healthy';
