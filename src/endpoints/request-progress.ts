@@ -126,7 +126,9 @@ export class RequestProgress implements AttemptProgress {
     this.#addOrigin(failure);
     const { meter, status, firstByteAt } = answer;
     if (firstByteAt !== undefined && status < 300) {
-      const tokens = end.ending === 'finished' ? meter.reportedCompletionTokens : 0;
+      // A client that reads slowly says nothing of the target's speed.
+      const isMeasured = end.ending === 'finished' && !end.stalled;
+      const tokens = isMeasured ? meter.reportedCompletionTokens : 0;
       const isStream = meter.format === 'event-stream';
       this.#report?.relayed(meter.firstEventAt ?? firstByteAt, isStream, tokens, meter.usage);
     }

@@ -311,14 +311,14 @@ export class AttemptReport {
    * The answer was relayed, for the history.
    *
    * @param beganAt - its first event, or first byte if it is no stream, from `performance.now()`
-   * @param tokens - as the provider counts them, if it ended well
+   * @param tokens - as the provider counts them, if it ended well and was read as it came
    * @param usage - as the provider reported it
    */
   relayed(beganAt: number, isStream: boolean, tokens: number, usage?: PromptUsage): void {
     this.isStream = isStream;
     this.latencyMs = beganAt - this.sentAt;
     this.tokens = tokens;
-    if (tokens > 0) this.outputMs = performance.now() - (isStream ? beganAt : this.sentAt);
+    if (tokens > 0) this.outputMs = outputMs(performance.now(), isStream ? beganAt : undefined, this.sentAt);
     if (!usage) return;
     this.promptTokens = usage.promptTokens;
     this.cachedTokens = usage.cachedTokens;
@@ -340,6 +340,16 @@ export class AttemptReport {
     this.#isOver = true;
     this.#breaker.over(this);
   }
+}
+
+/** A stream that comes in a smaller share of its time was made before its first event was sent. */
+const STREAMED = 0.1;
+
+/** How long an output took, all from `performance.now()`. @param firstEventAt - undefined if it is no stream */
+function outputMs(now: number, firstEventAt: number | undefined, sentAt: number): number {
+  const whole = now - sentAt;
+  const streamed = firstEventAt === undefined ? 0 : now - firstEventAt;
+  return streamed >= whole * STREAMED ? streamed : whole;
 }
 
 /** Decay time constant of the average, in ms. */

@@ -22,12 +22,7 @@ export interface OrderTerms {
  */
 export function targetsInOrder(models: SelectedModels, terms: OrderTerms): readonly [Target, ...Target[]] {
   const { byHand } = terms.breakers;
-  const all = inOrder(models, terms);
-  return byHand.isEmpty ? all : withoutEjected(all, byHand);
-}
-
-function inOrder(models: SelectedModels, terms: OrderTerms): readonly [Target, ...Target[]] {
-  const [model, ...rest] = models;
+  const [model, ...rest] = byHand.isEmpty ? models : withoutEjected(models, byHand);
   if (rest.length === 0) return orderTargets(model, terms);
   if (model.clientOrder?.acrossModels) {
     const others = rest.flatMap(({ targets }) => targets);
@@ -37,13 +32,16 @@ function inOrder(models: SelectedModels, terms: OrderTerms): readonly [Target, .
 }
 
 /** @throws {TargetsEjectedError} if operators have ejected all of them */
-function withoutEjected(targets: readonly Target[], byHand: EjectionsByHand): readonly [Target, ...Target[]] {
+function withoutEjected(models: SelectedModels, byHand: EjectionsByHand): SelectedModels {
   const now = Date.now();
   const ends: number[] = [];
-  const left = targets.filter((target) => {
-    const ejection = byHand.of(target, now);
-    if (ejection) ends.push(ejection.until?.getTime() ?? Infinity);
-    return !ejection;
+  const left = models.flatMap((model) => {
+    const [first, ...others] = model.targets.filter((target) => {
+      const ejection = byHand.of(target, now);
+      if (ejection) ends.push(ejection.until?.getTime() ?? Infinity);
+      return !ejection;
+    });
+    return first ? [{ ...model, targets: [first, ...others] as const }] : [];
   });
   const [first, ...others] = left;
   if (!first) throw new TargetsEjectedError(Math.min(...ends) - now);

@@ -17,9 +17,9 @@ export interface AttemptCounts {
   readonly isStream: boolean;
   /** To the first event of a stream, or the first byte of another answer. Negative without an answer. */
   readonly latencyMs: number;
-  /** Of an answer that ended well; 0 if not known. */
+  /** Of an answer that ended well, read by its client as it came; 0 if not known. */
   readonly tokens: number;
-  /** Of a stream from its first event to its end; of another answer from the request to its end. */
+  /** Of a stream from its first event to its end; of an answer that came at once from the request to its end. */
   readonly outputMs: number;
   /** As the provider counts them; 0 if not known. */
   readonly promptTokens: number;

@@ -4,11 +4,13 @@ import type { ChatCompletionsRouterOptions, ModelOptions } from '../../../src/in
 import { clientsOf, type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import {
   answerJson,
+  answerStream,
   beginStream,
   completionBody,
   type Provider,
   type Script,
   startProvider,
+  STREAM,
   text,
   USAGE_EVENT,
 } from '../../helpers/provider.ts';
@@ -170,6 +172,17 @@ describe('a request that is sorted by price', () => {
     ]);
   });
 
+  it('asks the cheapest that operators have left, alone without fallbacks', async () => {
+    await start();
+    gateway.router.providers.eject('second');
+    const provider = { sort: 'price', allow_fallbacks: false };
+    expect(await orderOf({ ...LONG, provider })).toEqual(['first']);
+    gateway.router.providers.eject('first');
+    gateway.router.providers.eject('third');
+    const response = await gateway.post({ ...LONG, provider });
+    expect(await response.json()).toMatchObject({ error: { code: 'targets_ejected' } });
+  });
+
   it('asks an ejected target last', async () => {
     await start({}, { health: { failures: 1 } });
     await orderOf({ ...LONG, provider: { only: ['second'] } });
@@ -325,6 +338,20 @@ describe('what is measured', () => {
     const { recent } = gateway.router.providers.list().find(({ name }) => name === 'first') ?? {};
     // 12 tokens in half a second; 1,000 ms are counted as 1,076.
     expect(recent).toMatchObject({ requests: 1, firstByteP50Ms: 1076, tokensPerSecond: 24 });
+  });
+
+  it('of a stream that comes at once is the time from the request to its end', async () => {
+    vi.useFakeTimers({ toFake: ['Date', 'performance'] });
+    await start({ targets: ['first/m'] });
+    providers.first.script = (response, request) => {
+      vi.advanceTimersByTime(1000);
+      return answerStream(STREAM)(response, request);
+    };
+    const settled = gateway.nextSettled();
+    await (await gateway.post({ ...QUESTION, stream: true })).text();
+    await settled;
+    const { recent } = gateway.router.providers.list().find(({ name }) => name === 'first') ?? {};
+    expect(recent).toMatchObject({ requests: 1, firstByteP50Ms: 1076, tokensPerSecond: 12 });
   });
 
   it('of another answer is the time from the request to its end', async () => {
