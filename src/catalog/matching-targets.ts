@@ -50,7 +50,7 @@ export function keepMatching(models: SelectedModels, demands: TargetDemands): Se
 }
 
 /** The targets of a model that have all these labels. */
-export function keepMatchingTargets(model: Model, require: readonly RequiredLabel[]): readonly Target[] {
+export function targetsWithLabels(model: Model, require: readonly RequiredLabel[]): readonly Target[] {
   return model.targets.filter(({ labels }) => require.every((label) => hasLabel(labels, label)));
 }
 

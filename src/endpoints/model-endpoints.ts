@@ -1,4 +1,4 @@
-import { keepMatchingTargets } from '../catalog/matching-targets.ts';
+import { targetsWithLabels } from '../catalog/matching-targets.ts';
 import type { Model, Target } from '../catalog/model.ts';
 import { architectureOf, type ModelRecord, pricingRecord } from '../catalog/model-record.ts';
 import type { RequiredLabel } from '../options/labels.ts';
@@ -76,9 +76,7 @@ export function endpointsRecord(
     created: info.created,
     description: info.description ?? '',
     architecture: { ...modalities, tokenizer, instruct_type },
-    endpoints: keepMatchingTargets(model, require).map((target) =>
-      targetRecord(target, model, breakers, now),
-    ),
+    endpoints: targetsWithLabels(model, require).map((target) => targetRecord(target, model, breakers, now)),
   };
 }
 
