@@ -145,9 +145,9 @@ export type {
 } from './options/authenticate-options.ts';
 export type { BodyCaller, BodyRules, BodyValue, JsonValue } from './options/body-rules.ts';
 export type { LabelRequirements, Labels, LabelValue } from './options/labels.ts';
+export type { RoutingStrategy } from './options/strategies.ts';
 export type {
   CatalogEntry,
-  RoutingStrategy,
   EnforceOutputLimit,
   ModelCatalog,
   ModelCatalogEntry,

@@ -33,7 +33,9 @@ const statsEntries = {
   error_rate: v.optional(v.number()),
   first_byte_p50_ms: v.optional(described('rounded up to a step of a fifth', whole)),
   first_byte_p95_ms: v.optional(whole),
-  tokens_per_second: v.optional(described('of streams, from their first byte to their end', v.number())),
+  tokens_per_second: v.optional(
+    described('of answers that ended well; of streams from their first event on', v.number()),
+  ),
   prompt_tokens: v.optional(described('as the provider counts them', whole)),
   cached_tokens: v.optional(described('of those, the ones that it read from its prompt cache', whole)),
 };

@@ -12,6 +12,8 @@ export interface TargetDemands {
   /** By the key, its account and the request. */
   readonly require: readonly RequiredLabel[];
   readonly maxPrice: MaxPrice | undefined;
+  /** The parameters of the request that targets must take; undefined if they need not. */
+  readonly parameters: ReadonlySet<string> | undefined;
   readonly request: ChatRequest;
   /** The client may know the names of providers. */
   readonly namesProviders: boolean;
@@ -47,6 +49,11 @@ export function keepMatching(models: SelectedModels, demands: TargetDemands): Se
   );
 }
 
+/** The targets of a model that have all these labels. */
+export function targetsWithLabels(model: Model, require: readonly RequiredLabel[]): readonly Target[] {
+  return model.targets.filter(({ labels }) => require.every((label) => hasLabel(labels, label)));
+}
+
 const MAX_NAMED = 10;
 
 function withMatching(model: Model, demands: readonly Demand[]): readonly Model[] {
@@ -57,17 +64,37 @@ function withMatching(model: Model, demands: readonly Demand[]): readonly Model[
   return [{ ...model, targets: [first, ...rest], prices: [...new Set(targets.map(({ price }) => price))] }];
 }
 
-function demandsOf({ require, maxPrice, request }: TargetDemands): readonly Demand[] {
+function demandsOf({ require, maxPrice, parameters, request }: TargetDemands): readonly Demand[] {
   const ofLabels = require.map((label) => ({
     text: `${requiredText(label)} of the ${label.by}`,
     excludes: ({ labels }: Target) => !hasLabel(labels, label),
   }));
-  if (!maxPrice) return ofLabels;
+  const all = [...ofLabels, ...[...(parameters ?? [])].map(parameterDemand)];
+  if (!maxPrice) return all;
   const promptTokens = promptTokensEstimate(request.size, DEFAULT_TOKEN_BUDGETS);
   const excludes = (target: Target): boolean =>
     pricesFor(target, request).some((price) => isAbove(price, maxPrice, promptTokens));
-  return [...ofLabels, { text: 'max_price of the request', excludes }];
+  return [...all, { text: 'max_price of the request', excludes }];
 }
+
+function parameterDemand(name: string): Demand {
+  return {
+    text: `the parameter ${JSON.stringify(name)}, by require_parameters of the request,`,
+    excludes: (target) => !takes(target, name),
+  };
+}
+
+/** Whether a target is known to take a parameter, and its rules leave that to the client. */
+function takes({ parameters, body }: Target, name: string): boolean {
+  if (!parameters) return false;
+  const rule = body?.rules.find((each) => each.name === name);
+  if (rule?.action === 'drop' || rule?.action === 'set') return false;
+  const names = [name, ...(rule?.action === 'rename' ? [rule.to] : []), ...(OTHER_NAMES.get(name) ?? [])];
+  return names.some((each) => parameters.has(each));
+}
+
+/** Names of parameters by which OpenRouter lists support for others. */
+const OTHER_NAMES: ReadonlyMap<string, readonly string[]> = new Map([['reasoning_effort', ['reasoning']]]);
 
 /** Judges the rates of a prompt of this size, with the markup. */
 function isAbove(price: Price, { prompt, completion, request }: MaxPrice, promptTokens: number): boolean {

@@ -180,7 +180,7 @@ const REASONING_PARAMETERS: ReadonlySet<string> = new Set([
   'include_reasoning',
 ]);
 
-function architectureOf(info: RecordInfo): ModelRecord['architecture'] {
+export function architectureOf(info: RecordInfo): ModelRecord['architecture'] {
   const { inputModalities = TEXT, outputModalities = TEXT, tokenizer, instructType } = info;
   const isKnown = info.inputModalities !== undefined;
   return {

@@ -2,10 +2,50 @@ import { ModelNotFoundError, ModelShutDownError } from '../errors/model-errors.t
 import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { ClientRouting } from '../http/client-routing.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
+import { SORT_SUFFIXES, type SortStrategy } from '../options/strategies.ts';
 import type { Catalog } from './catalog.ts';
 import { keepMatching, type TargetDemands } from './matching-targets.ts';
-import { isShutDown, type Model, type SelectedModels, type Target } from './model.ts';
+import { type ClientOrder, isShutDown, type Model, type SelectedModels, type Target } from './model.ts';
 import { dayOf } from '../ledger/contract/usage.ts';
+
+/** A model that a request asks for. */
+export interface AskedModel {
+  readonly id: string;
+  /** The same, as the client wrote it. */
+  readonly name: string;
+  /** By its suffix: how its targets are sorted. */
+  readonly sort: SortStrategy | undefined;
+}
+
+/** At least one; each once. */
+export type AskedModels = readonly [AskedModel, ...AskedModel[]];
+
+/**
+ * The models that a request names, first its own.
+ *
+ * @param readsSuffixes - `:nitro` and `:floor` sort the targets, unless the catalog has a model of the whole name
+ */
+export function askedModels(
+  name: string,
+  others: readonly string[],
+  catalog: Catalog,
+  readsSuffixes: boolean,
+): AskedModels {
+  const asked = (each: string): AskedModel => askedModel(each, catalog, readsSuffixes);
+  if (others.length === 0) return [asked(name)];
+  const byId = new Map<string, AskedModel>();
+  for (const each of [name, ...others].map(asked)) if (!byId.has(each.id)) byId.set(each.id, each);
+  const [first = asked(name), ...rest] = byId.values();
+  return [first, ...rest];
+}
+
+function askedModel(name: string, catalog: Catalog, readsSuffixes: boolean): AskedModel {
+  const at = readsSuffixes && !catalog.get(name) ? name.lastIndexOf(':') : -1;
+  const sort = at > 0 ? SORT_SUFFIXES.get(name.slice(at)) : undefined;
+  return { id: sort ? name.slice(0, at) : name, name, sort };
+}
+
+const BY_SORT: ClientOrder = { first: [], firstOnly: false, acrossModels: false };
 
 /** What the caller may see and pays, and what targets must have. */
 export interface Selection {
@@ -26,20 +66,19 @@ export interface Selection {
  */
 export function selectModels(
   catalog: Catalog,
-  modelId: string,
+  [firstAsked, ...othersAsked]: AskedModels,
   routing: ClientRouting | undefined,
   { allowed, priced, demands }: Selection,
 ): SelectedModels {
-  const find = (id: string): Model => {
+  const find = ({ id, name, sort }: AskedModel): Model => {
     const model = catalog.get(id);
-    if (!model) throw new ModelNotFoundError(id, catalog.near(id, allowed));
+    if (!model) throw new ModelNotFoundError(name, catalog.near(id, allowed));
     assertServed(model);
-    return priced(model);
+    return sort ? { ...priced(model), strategy: sort, clientOrder: BY_SORT } : priced(model);
   };
-  const first = find(modelId);
+  const first = find(firstAsked);
   if (routing) checkProviders(catalog, routing);
-  const ids = new Set([modelId, ...(routing?.models ?? [])]);
-  const all = [first, ...[...ids].slice(1).map(find)] as const;
+  const all = [first, ...othersAsked.map(find)] as const;
   const matching = demands ? keepMatching(all, demands) : all;
   if (!routing) return matching;
   const left = matching
@@ -49,7 +88,7 @@ export function selectModels(
   if (!head) {
     throw new InvalidRequestError(
       'provider_not_available',
-      `None of the providers that this request allows serves ${[...ids].map((id) => JSON.stringify(id)).join(', ')}.`,
+      `None of the providers that this request allows serves ${all.map(({ id }) => JSON.stringify(id)).join(', ')}.`,
       'provider',
     );
   }
@@ -109,35 +148,31 @@ function larger(
 
 /** Ignores case: OpenRouter's clients write `OpenAI`. */
 function includesProvider(list: readonly string[] | undefined, { provider }: Target): boolean {
-  return list !== undefined && indexIn(list, provider.name) !== -1;
+  const name = provider.name.toLowerCase();
+  return list !== undefined && list.some((each) => each.toLowerCase() === name);
 }
 
-function indexIn(list: readonly string[], name: string): number {
-  return list.findIndex((one) => one.toLowerCase() === name.toLowerCase());
-}
-
-function withAllowedTargets(
-  model: Model,
-  { order, only, ignore, allowFallbacks }: ClientRouting,
-): Model | undefined {
+function withAllowedTargets(model: Model, routing: ClientRouting): Model | undefined {
+  const { order, only, ignore, allowFallbacks } = routing;
+  const sort = routing.sort?.by ?? (model.clientOrder && model.strategy);
   let targets = model.targets.filter(
-    (target) => (!only || includesProvider(only, target)) && !includesProvider(ignore, target),
+    (target) =>
+      (!only || includesProvider(only, target)) &&
+      !includesProvider(ignore, target) &&
+      (!order || allowFallbacks || includesProvider(order, target)),
   );
-  if (order) {
-    const rank = ({ provider }: Target): number => indexIn(order, provider.name);
-    const listed = targets
-      .filter((target) => includesProvider(order, target))
-      .sort((a, b) => rank(a) - rank(b));
-    targets = allowFallbacks
-      ? [...listed, ...targets.filter((target) => !includesProvider(order, target))]
-      : listed;
-  } else if (!allowFallbacks) {
-    targets = targets.slice(0, 1);
-  }
+  if (!order && !sort && !allowFallbacks) targets = targets.slice(0, 1);
   const [first, ...rest] = targets;
   if (!first) return undefined;
   const prices = [...new Set(targets.map(({ price }) => price))];
-  return { ...model, targets: [first, ...rest], prices, strategy: order ? 'ordered' : model.strategy };
+  const allowed = { ...model, targets: [first, ...rest] as const, prices };
+  if (!order && !sort) return allowed;
+  const clientOrder = {
+    first: order?.map((name) => name.toLowerCase()) ?? [],
+    firstOnly: !order && !allowFallbacks,
+    acrossModels: routing.sort?.acrossModels ?? false,
+  };
+  return { ...allowed, strategy: sort ?? 'ordered', clientOrder };
 }
 
 function checkProviders(catalog: Catalog, { order, only, ignore }: ClientRouting): void {

@@ -4,8 +4,8 @@ import type { Price } from '../metering/price.ts';
 import type { ServerTools } from '../metering/server-tool-fees.ts';
 import type { Labels } from '../options/labels.ts';
 import type { ModelInfo } from '../options/model-info.ts';
-import type { RoutingStrategy } from '../options/model-options.ts';
 import type { UpstreamLimits } from '../options/upstream-limits.ts';
+import type { RoutingStrategy } from '../options/strategies.ts';
 import type { StickySettings } from '../options/resolve-sticky.ts';
 import type { WaitSettings } from '../options/resolve-wait.ts';
 import type { Provider } from './provider.ts';
@@ -24,6 +24,8 @@ export interface Model {
   readonly targets: readonly [Target, ...Target[]];
   /** Routing strategy: the order of trying. */
   readonly strategy: RoutingStrategy;
+  /** What the client of a request says of the order; undefined if it leaves it to the strategy. */
+  readonly clientOrder?: ClientOrder;
   /** How its conversations are kept at a target; undefined if they aren't. */
   readonly sticky: StickySettings | undefined;
   /** How its requests wait where all targets are full; undefined if they don't. */
@@ -43,6 +45,16 @@ export interface Model {
   readonly mediaBounds: MediaBounds;
   /** What its record says beside limits and prices. */
   readonly info: RecordInfo;
+}
+
+/** A client's word on the order of targets: it comes before that of conversations. */
+export interface ClientOrder {
+  /** Names of the providers that come first, in this order, in lower case. */
+  readonly first: readonly string[];
+  /** Only the first target is asked. */
+  readonly firstOnly: boolean;
+  /** The targets of all models are sorted together. */
+  readonly acrossModels: boolean;
 }
 
 /** What a model's record says beside limits and prices; a missing member is unknown. */
@@ -90,6 +102,8 @@ export interface Target {
   readonly labels: Labels;
   /** Of each of its provider's keys; undefined without any. */
   readonly limits: UpstreamLimits | undefined;
+  /** The parameters that it takes, in OpenRouter's terms; undefined if unknown. */
+  readonly parameters: ReadonlySet<string> | undefined;
   /** Edits of request fields; undefined without any. */
   readonly body: TargetRules | undefined;
   /** Edits of answers; undefined without any. */

@@ -5,7 +5,6 @@ import { parsePricing, type Pricing, type ReportedPricing, type SeparateTiers } 
 import { type Labels, parseLabels } from '../options/labels.ts';
 import type {
   CatalogEntry,
-  RoutingStrategy,
   EnforceOutputLimit,
   ModelCatalog,
   ModelOptions,
@@ -25,6 +24,7 @@ import {
 import { resolveModelSticky, type StickySettings } from '../options/resolve-sticky.ts';
 import { resolveWait } from '../options/resolve-wait.ts';
 import { resolveUpstreamLimits } from '../options/upstream-limits.ts';
+import { STRATEGIES } from '../options/strategies.ts';
 import { suggestion } from '../platform/did-you-mean.ts';
 import { answerPlan } from './answer-plan.ts';
 import { resolveTargetRules } from './resolve-body-rules.ts';
@@ -35,8 +35,6 @@ import { checkModelId } from './model-id.ts';
 import type { Provider } from './provider.ts';
 import { MODEL_INFO, resolveModelInfo } from './resolve-model-info.ts';
 import { resolveServerTools } from './server-tools.ts';
-
-const STRATEGIES: readonly RoutingStrategy[] = ['ordered', 'weighted', 'cheapest', 'fastest'];
 
 const MODEL_OPTIONS: Record<keyof ModelOptions, unknown> = {
   targets: true,
@@ -73,6 +71,7 @@ const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
   body: true,
   labels: true,
   limits: true,
+  supportedParameters: true,
 };
 
 const NO_LABELS: Labels = {};
@@ -138,7 +137,8 @@ export function resolveModel(id: string, given: ModelOptions, context: ResolveCo
     );
   }
   const answer = resolveAnswer(given.answer, `${option}.answer`, context.answer);
-  const { accountFiles = false, serverTools } = given;
+  const { modelInfo } = context;
+  const { accountFiles = false, serverTools, supportedParameters } = given;
   if (typeof accountFiles !== 'boolean')
     throw optionError(`${option}.accountFiles`, 'a boolean', accountFiles);
   const targetOf = (each: GivenTarget): Target => ({
@@ -146,7 +146,7 @@ export function resolveModel(id: string, given: ModelOptions, context: ResolveCo
       each,
       given.pricing,
       option,
-      resolveTarget(id, each, { price, byokPrice, pricer, output, answer }),
+      resolveTarget(id, each, { price, byokPrice, pricer, output, answer, supportedParameters, modelInfo }),
     ),
     serverTools: resolveServerTools(serverTools, each.provider.preset, `${option}.serverTools`),
     accountFiles,
@@ -177,7 +177,7 @@ export function resolveModel(id: string, given: ModelOptions, context: ResolveCo
     webSearches,
     webSearchesNeeded: prices.some((each) => each.webSearch > 0n) ? webSearches : 0,
     ...resolveMedia(given.tokenBudgets, targets, `${option}.tokenBudgets`),
-    info: resolveModelInfo(id, given, option, context.modelInfo?.find(question(firstTarget))),
+    info: resolveModelInfo(id, given, option, modelInfo?.find(question(firstTarget))),
   };
 }
 
@@ -210,6 +210,9 @@ function resolveTarget(
     readonly pricer: Pricer;
     readonly output: TargetOutput;
     readonly answer: AnswerTerms;
+    /** The model's own option. */
+    readonly supportedParameters: readonly string[] | undefined;
+    readonly modelInfo: ModelCatalog | undefined;
   },
 ): Omit<Target, 'serverTools' | 'accountFiles'> {
   const { given, provider, option } = target;
@@ -230,9 +233,29 @@ function resolveTarget(
     output,
     labels: given.labels === undefined ? NO_LABELS : parseLabels(given.labels, `${option}.labels`),
     limits: resolveUpstreamLimits(given.limits, `${option}.limits`),
+    parameters: parametersAt(target, ofModel),
     body: resolveTargetRules(provider, given.body, `${option}.body`),
     answerPlan: answerPlan(provider.preset, answer),
   };
+}
+
+/** The parameters that a target takes: its own option, that of the model, or what a model catalog says of it. */
+function parametersAt(
+  target: GivenTarget,
+  ofModel: {
+    readonly supportedParameters: readonly string[] | undefined;
+    readonly modelInfo: ModelCatalog | undefined;
+  },
+): ReadonlySet<string> | undefined {
+  const { given, option } = target;
+  if (given.supportedParameters !== undefined) {
+    MODEL_INFO.supportedParameters(given.supportedParameters, `${option}.supportedParameters`);
+  }
+  const known =
+    given.supportedParameters ??
+    ofModel.supportedParameters ??
+    ofModel.modelInfo?.find(question(target))?.supportedParameters;
+  return known && new Set(known);
 }
 
 /** Checks that a target's ceiling is not below its cost, unless one of them comes from a price catalog. */

@@ -759,7 +759,7 @@ export interface AttemptStats {
   /** rounded up to a step of a fifth */
   readonly first_byte_p50_ms?: number;
   readonly first_byte_p95_ms?: number;
-  /** of streams, from their first byte to their end */
+  /** of answers that ended well; of streams from their first event on */
   readonly tokens_per_second?: number;
   /** as the provider counts them */
   readonly prompt_tokens?: number;
@@ -844,7 +844,7 @@ export interface ProviderStatus {
     /** rounded up to a step of a fifth */
     readonly first_byte_p50_ms?: number;
     readonly first_byte_p95_ms?: number;
-    /** of streams, from their first byte to their end */
+    /** of answers that ended well; of streams from their first event on */
     readonly tokens_per_second?: number;
     /** as the provider counts them */
     readonly prompt_tokens?: number;

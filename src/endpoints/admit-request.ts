@@ -6,7 +6,7 @@ import type { Hold } from '../billing/hold.ts';
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import type { Target } from '../catalog/model.ts';
 import { AuthenticationError } from '../errors/key-errors.ts';
-import { ModelNotAllowedError } from '../errors/model-errors.ts';
+import { ModelNotAllowedError, NoMatchingTargetError } from '../errors/model-errors.ts';
 import { assertUnambiguous, namesOf } from '../http/apply-body-rules.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
 import { type BodyMembers, findMembers, NO_MEMBERS } from '../http/body-members.ts';
@@ -59,8 +59,8 @@ export interface AdmittedRequest extends RequestPlan {
   readonly room: RequestRoom | undefined;
 }
 
-/** Plans a request. Before a model is denied, its key is looked up again: another process may have
- * allowed the model since.
+/** Plans a request. Before a model is denied, or its targets for their labels, the key is looked up again: another process
+ * may have allowed them since.
  *
  * @throws as `planRequest`
  */
@@ -73,8 +73,11 @@ export function planFor(
   try {
     return planRequest(caller, modelRequest, services);
   } catch (error) {
+    const isByPolicy =
+      error instanceof ModelNotAllowedError ||
+      (error instanceof NoMatchingTargetError && caller.require !== undefined);
     const isFinal = caller.externalKey && !caller.accountVersion;
-    if (!(error instanceof ModelNotAllowedError) || isFinal) throw error;
+    if (!isByPolicy || isFinal) throw error;
   }
   const refreshed = services.authenticator.refresh(headers, caller);
   return refreshed.then((current) => planRequest(current, modelRequest, services));

@@ -4,6 +4,7 @@ import { RouterClosingError } from '../errors/router-error.ts';
 import { concatChunks, type BodyChunks } from '../http/body-chunks.ts';
 import { type BodyBuffer, type BufferedBytes, readChatRequest } from '../http/read-body.ts';
 import { readClientRouting } from '../http/client-routing.ts';
+import { parametersOf } from '../http/request-parameters.ts';
 import type { DetachedReads } from '../http/detached-reads.ts';
 import type { ClientConnection, Exchange } from '../http/exchange.ts';
 import type { Caller } from '../keys/caller.ts';
@@ -159,10 +160,20 @@ async function admit(
   const id = hooks ? await hooks.modelOf(read) : request.model;
   active.model = id;
   const fields = request.routingFields;
-  const routing = fields.length > 0 ? readClientRouting(read.body, fields) : undefined;
+  const routing =
+    fields.length > 0 ? readClientRouting(read.body, fields, settings.clientRouting) : undefined;
+  const parameters = routing?.requireParameters ? await parametersOf(read.body) : undefined;
   const catalog = catalogFor(id, services);
   const { headers } = exchange;
-  const modelRequest = { id, request, headers, routing, catalog: isLater(catalog) ? await catalog : catalog };
+  const modelRequest = {
+    id,
+    request,
+    headers,
+    routing,
+    readsSuffixes: settings.clientRouting.has('provider'),
+    parameters,
+    catalog: isLater(catalog) ? await catalog : catalog,
+  };
   const planning = planFor(caller, headers, modelRequest, services);
   const planned = { read, modelRequest, plan: isLater(planning) ? await planning : planning };
   active.trace?.modelResolved(planned.plan.model, request.stream);

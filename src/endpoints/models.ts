@@ -3,20 +3,28 @@ import { tagged } from '../catalog/model-list.ts';
 import { parseModelQuery } from '../catalog/model-query.ts';
 import { type ModelRecord, recordOf } from '../catalog/model-record.ts';
 import { assertServed, isAllowed } from '../catalog/model-selection.ts';
-import { ModelNotFoundError } from '../errors/model-errors.ts';
+import { EndpointsHiddenError, ModelNotFoundError } from '../errors/model-errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { sendTagged } from '../http/respond.ts';
 import { queryOf } from '../http/url.ts';
 import type { Caller } from '../keys/caller.ts';
 import { type MarkupTerms, NO_MARKUP } from '../metering/markup.ts';
+import type { RequiredLabel } from '../options/labels.ts';
 import { catalogFor, type ChatCompletionServices } from './chat-completions.ts';
+import { endpointsRecord } from './model-endpoints.ts';
+import { pricedFor } from './plan-request.ts';
 
-type ModelServices = Pick<ChatCompletionServices, 'settings' | 'catalog' | 'discovery' | 'markups'>;
+type ModelServices = Pick<
+  ChatCompletionServices,
+  'settings' | 'catalog' | 'discovery' | 'markups' | 'breakers'
+>;
 
 /** `GET /models/{id}`. */
 export interface ModelEndpoint {
   readonly name: 'model';
   readonly id: string;
+  /** The model whose targets are asked for, unless `id` is that of a model. */
+  readonly endpointsOf?: string;
   /** Wrap the record in `data`, like OpenRouter's `GET /model/{author}/{slug}`. */
   readonly inData?: true;
 }
@@ -42,12 +50,38 @@ export async function sendModel(
   caller: Caller,
   services: ModelServices,
 ): Promise<void> {
-  const { id } = endpoint;
+  const { id, endpointsOf } = endpoint;
   const catalog = await catalogFor(id, services);
-  const isServed = !caller.models || isAllowed(caller.models, id, catalog);
-  const model = isServed ? catalog.get(id) : undefined;
-  if (!model) throw new ModelNotFoundError(id, catalog.near(id, caller.models));
-  await sendRecord(exchange, endpoint, model, services.markups.of(caller) ?? NO_MARKUP);
+  const find = (name: string): Model => {
+    const isServed = !caller.models || isAllowed(caller.models, name, catalog);
+    const model = isServed ? catalog.get(name) : undefined;
+    if (!model) throw new ModelNotFoundError(name, catalog.near(name, caller.models));
+    return model;
+  };
+  if (endpointsOf !== undefined && !catalog.listed(id)) {
+    assertEndpointsShown(services);
+    const model = pricedFor(caller, services.markups)(find(endpointsOf));
+    await sendEndpoints(exchange, model, caller.require ?? [], services);
+    return;
+  }
+  await sendRecord(exchange, endpoint, find(id), services.markups.of(caller) ?? NO_MARKUP);
+}
+
+/** @throws {EndpointsHiddenError} unless clients may choose among providers, and so may know their names */
+function assertEndpointsShown({ settings }: ModelServices): void {
+  if (!settings.clientRouting.has('provider')) throw new EndpointsHiddenError();
+}
+
+/** `GET /models/{id}/endpoints`: the targets of a model, at the caller's prices. */
+async function sendEndpoints(
+  exchange: Exchange,
+  model: Model,
+  require: readonly RequiredLabel[],
+  { breakers }: ModelServices,
+): Promise<void> {
+  assertServed(model);
+  const body = JSON.stringify({ data: endpointsRecord(model, require, breakers) });
+  await sendTagged(exchange, tagged(Buffer.from(body)), model.deprecation?.headers);
 }
 
 /** Both of them for a request without a key: the models that the option `publicModels` names, at the router's prices.
@@ -70,11 +104,21 @@ export async function sendPublicModels(
     return;
   }
   await services.discovery.pending;
-  const model = services.catalog.listed(endpoint.id);
-  const isShown = model && publicModels && [model.id, ...model.aliases].some((id) => publicModels.allows(id));
-  if (!isShown)
-    throw new ModelNotFoundError(endpoint.id, services.catalog.near(endpoint.id, publicModels || undefined));
-  await sendRecord(exchange, endpoint, model, NO_MARKUP);
+  const { catalog } = services;
+  const { id, endpointsOf } = endpoint;
+  const find = (name: string): Model => {
+    const model = catalog.listed(name);
+    const isShown =
+      model && publicModels && [model.id, ...model.aliases].some((each) => publicModels.allows(each));
+    if (!isShown) throw new ModelNotFoundError(name, catalog.near(name, publicModels || undefined));
+    return model;
+  };
+  if (endpointsOf !== undefined && !catalog.listed(id)) {
+    assertEndpointsShown(services);
+    await sendEndpoints(exchange, find(endpointsOf), [], services);
+    return;
+  }
+  await sendRecord(exchange, endpoint, find(id), NO_MARKUP);
 }
 
 /** The records of `GET /models` for the host's own pages; without a caller, all at the router's prices. */

@@ -10,7 +10,13 @@ import {
 import type { Catalog } from '../catalog/catalog.ts';
 import type { TargetDemands } from '../catalog/matching-targets.ts';
 import type { Model, Target } from '../catalog/model.ts';
-import { isAllowed, mergeForQuote, selectModels } from '../catalog/model-selection.ts';
+import {
+  type AskedModels,
+  askedModels,
+  isAllowed,
+  mergeForQuote,
+  selectModels,
+} from '../catalog/model-selection.ts';
 import { assertPriced } from '../catalog/server-tools.ts';
 import { ModelNotAllowedError } from '../errors/model-errors.ts';
 import type { ChatRequest } from '../http/chat-request.ts';
@@ -31,6 +37,10 @@ export interface ModelRequest {
   readonly headers: IncomingHttpHeaders;
   /** The client's choice of models and providers. */
   readonly routing: ClientRouting | undefined;
+  /** The client may choose among providers: suffixes of IDs sort targets. */
+  readonly readsSuffixes: boolean;
+  /** The parameters that targets must take, if the client says so. */
+  readonly parameters: ReadonlySet<string> | undefined;
   /** The same for the whole request, even after a reload. */
   readonly catalog: Catalog;
 }
@@ -58,19 +68,15 @@ export interface RequestPlan {
  */
 export function planRequest(
   caller: Caller,
-  { id, request, headers, routing, catalog }: ModelRequest,
+  { id, request, headers, routing, readsSuffixes, parameters, catalog }: ModelRequest,
   { markups, breakers, conversations }: PlanServices,
 ): RequestPlan {
-  const { upstreamKeys } = caller;
-  if (caller.models) assertAllowed(caller.models, [id, ...(routing?.models ?? [])], catalog);
-  const byokKey = (provider: string): string | undefined => upstreamKeys?.of(provider);
-  const markup = markups.of(caller);
-  const priced = (model: Model): Model => {
-    const marked = markup ? withAccountMarkup(model, markup) : model;
-    return upstreamKeys ? withByokPrices(marked, (provider) => byokKey(provider) !== undefined) : marked;
-  };
-  const demands = demandsOf(caller, routing, request);
-  const selected = selectModels(catalog, id, routing, { allowed: caller.models, priced, demands });
+  const asked = askedModels(id, routing?.models ?? [], catalog, readsSuffixes);
+  if (caller.models) assertAllowed(caller.models, asked, catalog);
+  const byokKey = (provider: string): string | undefined => caller.upstreamKeys?.of(provider);
+  const priced = pricedFor(caller, markups);
+  const demands = demandsOf(caller, routing, parameters, request);
+  const selected = selectModels(catalog, asked, routing, { allowed: caller.models, priced, demands });
   const models = keepPricedTargets(selected, request);
   const model = mergeForQuote(models);
   assertPriced(request.features, model);
@@ -78,32 +84,44 @@ export function planRequest(
   const conversation =
     models[0].sticky &&
     conversationOf(models, { caller, headers, fields: request.conversation }, conversations);
-  // A client that names the order means it.
-  const steering = routing?.order ? undefined : conversation;
-  const targets = targetsInOrder(models, quote, breakers, caller.account, steering);
+  const targets = targetsInOrder(models, { quote, breakers, account: caller.account, conversation });
   return { caller, model, quote, targets, byokKey, conversation };
+}
+
+/** A model at a caller's prices. */
+export function pricedFor(caller: Caller, markups: AccountMarkups): (model: Model) => Model {
+  const { upstreamKeys } = caller;
+  const markup = markups.of(caller);
+  return (model) => {
+    const marked = markup ? withAccountMarkup(model, markup) : model;
+    return upstreamKeys
+      ? withByokPrices(marked, (provider) => upstreamKeys.of(provider) !== undefined)
+      : marked;
+  };
 }
 
 /** What the key, its account and the request require of targets. A request adds to what its key requires. */
 function demandsOf(
   { require }: Caller,
   routing: ClientRouting | undefined,
+  parameters: ReadonlySet<string> | undefined,
   request: ChatRequest,
 ): TargetDemands | undefined {
   if (!require && !routing) return undefined;
   return {
     require: [...(require ?? []), ...(routing?.require ?? [])],
     maxPrice: routing?.maxPrice,
+    parameters,
     request,
     namesProviders: routing?.choosesProviders ?? false,
   };
 }
 
-function assertAllowed(allowed: ModelPatterns, ids: readonly string[], catalog: Catalog): void {
-  for (const id of ids) {
+function assertAllowed(allowed: ModelPatterns, asked: AskedModels, catalog: Catalog): void {
+  for (const { id, name } of asked) {
     if (isAllowed(allowed, id, catalog)) continue;
     const { within } = allowed;
     const isOfAccount = within !== undefined && !isAllowed(within, id, catalog);
-    throw new ModelNotAllowedError(id, isOfAccount ? within.patterns : allowed.patterns);
+    throw new ModelNotAllowedError(name, isOfAccount ? within.patterns : allowed.patterns);
   }
 }

@@ -126,8 +126,11 @@ export class RequestProgress implements AttemptProgress {
     this.#addOrigin(failure);
     const { meter, status, firstByteAt } = answer;
     if (firstByteAt !== undefined && status < 300) {
-      const isStream = end.ending === 'finished' && meter.format === 'event-stream';
-      this.#report?.relayed(firstByteAt, isStream ? meter.reportedCompletionTokens : 0, meter.usage);
+      // A client that reads slowly says nothing of the target's speed.
+      const isMeasured = end.ending === 'finished' && !end.stalled;
+      const tokens = isMeasured ? meter.reportedCompletionTokens : 0;
+      const isStream = meter.format === 'event-stream';
+      this.#report?.relayed(meter.firstEventAt ?? firstByteAt, isStream, tokens, meter.usage);
     }
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') this.#report?.broke(Date.now());
     if (failure?.cause instanceof ProviderError) this.#active.trace?.lastAttempt?.refused(failure.cause);

@@ -44,6 +44,17 @@ export class ModelNotAllowedError extends RouterError {
   }
 }
 
+/** The host doesn't show clients the names of providers. */
+export class EndpointsHiddenError extends RouterError {
+  readonly status = 403;
+  readonly code = 'endpoints_hidden';
+  readonly type = 'permission_error';
+
+  constructor() {
+    super('This server does not show the providers of its models. GET /models lists the available models.');
+  }
+}
+
 /** No target has what the key, its account and the request require. */
 export class NoMatchingTargetError extends RouterError {
   readonly status = 404;

@@ -1,7 +1,9 @@
 import { InvalidRequestError } from '../errors/request-errors.ts';
 import { areRequirements, type RequiredLabel, requiredLabels } from '../options/labels.ts';
+import type { ClientRoutingFields } from '../options/resolve-options.ts';
+import { SORT_WORDS, type SortStrategy } from '../options/strategies.ts';
 import { concatChunks, type BodyChunks } from './body-chunks.ts';
-import { invalidType } from './field-errors.ts';
+import { conflictingFields, invalidType } from './field-errors.ts';
 import type { Span } from './splice-request.ts';
 
 /** The position in the body of a field by which a client chooses among models and providers. */
@@ -21,12 +23,22 @@ export interface ClientRouting {
   readonly ignore: readonly string[] | undefined;
   /** False: only the providers of `order` are tried, or without an `order` the first target. */
   readonly allowFallbacks: boolean;
+  readonly sort: ClientSort | undefined;
+  /** Only targets that take each parameter of the request. */
+  readonly requireParameters: boolean;
   /** Labels that targets must have. */
   readonly require: readonly RequiredLabel[];
   /** The highest prices that a target may have for the client; undefined for any. */
   readonly maxPrice: MaxPrice | undefined;
-  /** The request has the field `provider`, so that its client may know the names of providers. */
+  /** The request chooses among providers, so that its client may know their names. */
   readonly choosesProviders: boolean;
+}
+
+/** By what the targets are sorted. */
+export interface ClientSort {
+  readonly by: SortStrategy;
+  /** Those of all models together, not those of each model. */
+  readonly acrossModels: boolean;
 }
 
 /** In pico-dollars a token, and nano-dollars a request; undefined for any. */
@@ -49,6 +61,8 @@ const PROVIDER = [
   'only',
   'ignore',
   'allow_fallbacks',
+  'sort',
+  'require_parameters',
   'zdr',
   'data_collection',
   'quantizations',
@@ -56,34 +70,89 @@ const PROVIDER = [
   'max_price',
 ];
 const MAX_PRICE = ['prompt', 'completion', 'request'];
+const SORT = ['by', 'partition'];
+const GATEWAY = ['order', 'only', 'sort', 'zeroDataRetention', 'disallowPromptTraining'];
 
 /**
- * Reads `models` and `provider`, in the form that OpenRouter gave them.
+ * Reads `models` and `provider`, in the form that OpenRouter gave them, and `providerOptions.gateway`, in Vercel's.
  *
+ * @param allowed - the fields that this client may use
  * @throws {InvalidRequestError} naming the field that can't be followed
  */
-export function readClientRouting(chunks: BodyChunks, fields: readonly RoutingField[]): ClientRouting {
+export function readClientRouting(
+  chunks: BodyChunks,
+  fields: readonly RoutingField[],
+  allowed: ClientRoutingFields,
+): ClientRouting {
   const body = concatChunks(chunks);
   const values = new Map(fields.map((field) => [field.name, parse(body, field)]));
+  const options = objectMembers(values.get('providerOptions'), 'providerOptions', ['gateway']);
+  const gateway = options.get('gateway');
+  if (gateway === undefined || gateway === null) return fromOpenRouter(values);
+  for (const name of ['provider', 'models']) {
+    if ((values.get(name) ?? null) !== null) throw conflictingFields(name, 'providerOptions.gateway');
+  }
+  const known = allowed.has('models') ? ['models', ...GATEWAY] : GATEWAY;
+  return fromGateway(objectMembers(gateway, 'providerOptions.gateway', known));
+}
+
+function fromOpenRouter(values: ReadonlyMap<string, unknown>): ClientRouting {
   const provider = objectMembers(values.get('provider'), 'provider', PROVIDER);
-  const allowFallbacks = provider.get('allow_fallbacks') ?? true;
-  if (typeof allowFallbacks !== 'boolean') throw invalidType('provider.allow_fallbacks', 'a boolean');
   return {
     models: nameList(values.get('models'), 'models'),
     order: nameList(provider.get('order'), 'provider.order'),
     only: nameList(provider.get('only'), 'provider.only'),
     ignore: nameList(provider.get('ignore'), 'provider.ignore'),
-    allowFallbacks,
+    allowFallbacks: flag(provider, 'allow_fallbacks', 'provider') ?? true,
+    sort: sortOf(provider.get('sort'), 'provider.sort'),
+    requireParameters: flag(provider, 'require_parameters', 'provider') ?? false,
     require: requiredOf(provider),
     maxPrice: maxPriceOf(provider.get('max_price')),
-    choosesProviders: values.has('provider'),
+    choosesProviders: values.has('provider') || values.has('providerOptions'),
   };
 }
 
+function fromGateway(gateway: ReadonlyMap<string, unknown>): ClientRouting {
+  const path = 'providerOptions.gateway';
+  const isZdr = flag(gateway, 'zeroDataRetention', path) ?? false;
+  const isUntrained = flag(gateway, 'disallowPromptTraining', path) ?? false;
+  return {
+    models: nameList(gateway.get('models'), `${path}.models`),
+    order: nameList(gateway.get('order'), `${path}.order`),
+    only: nameList(gateway.get('only'), `${path}.only`),
+    ignore: undefined,
+    allowFallbacks: true,
+    sort: sortOf(gateway.get('sort'), `${path}.sort`),
+    requireParameters: false,
+    require: [...(isZdr ? [ZDR] : []), ...(isUntrained ? [UNTRAINED] : [])],
+    maxPrice: undefined,
+    choosesProviders: true,
+  };
+}
+
+/** A word, or OpenRouter's `{ by, partition }`. */
+function sortOf(value: unknown, path: string): ClientSort | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== 'object') return { by: sortWord(value, path), acrossModels: false };
+  const members = objectMembers(value, path, SORT);
+  const partition = members.get('partition') ?? 'model';
+  if (partition !== 'model' && partition !== 'none')
+    throw invalidType(`${path}.partition`, '"model" or "none"');
+  return { by: sortWord(members.get('by'), `${path}.by`), acrossModels: partition === 'none' };
+}
+
+function sortWord(value: unknown, path: string): SortStrategy {
+  const by = typeof value === 'string' ? SORT_WORDS.get(value) : undefined;
+  if (by) return by;
+  const words = [...SORT_WORDS.keys()].map((word) => JSON.stringify(word));
+  throw invalidType(path, `one of ${words.join(', ')}`);
+}
+
+const ZDR: RequiredLabel = { name: 'zdr', values: [true], by: 'request' };
+const UNTRAINED: RequiredLabel = { name: 'training', values: [false], by: 'request' };
+
 /** The labels that stand for OpenRouter's words, and those of `require`. */
 function requiredOf(provider: ReadonlyMap<string, unknown>): readonly RequiredLabel[] {
-  const zdr = provider.get('zdr') ?? false;
-  if (typeof zdr !== 'boolean') throw invalidType('provider.zdr', 'a boolean');
   const collection = provider.get('data_collection') ?? 'allow';
   if (collection !== 'allow' && collection !== 'deny') {
     throw invalidType('provider.data_collection', '"allow" or "deny"');
@@ -92,8 +161,8 @@ function requiredOf(provider: ReadonlyMap<string, unknown>): readonly RequiredLa
   const own: unknown = provider.get('require') ?? {};
   if (!areRequirements(own)) throw invalidType('provider.require', 'an object of labels, or null');
   return [
-    ...(zdr ? [{ name: 'zdr', values: [true], by: 'request' as const }] : []),
-    ...(collection === 'deny' ? [{ name: 'training', values: [false], by: 'request' as const }] : []),
+    ...(flag(provider, 'zdr', 'provider') ? [ZDR] : []),
+    ...(collection === 'deny' ? [UNTRAINED] : []),
     ...(quantizations ? [{ name: 'quantization', values: quantizations, by: 'request' as const }] : []),
     ...requiredLabels(own, 'request'),
   ];
@@ -138,6 +207,13 @@ function objectMembers(value: unknown, path: string, known: readonly string[]): 
     );
   }
   return new Map(Object.entries(value));
+}
+
+/** Undefined if missing or null. */
+function flag(members: ReadonlyMap<string, unknown>, name: string, path: string): boolean | undefined {
+  const value = members.get(name) ?? undefined;
+  if (value !== undefined && typeof value !== 'boolean') throw invalidType(`${path}.${name}`, 'a boolean');
+  return value;
 }
 
 function nameList(value: unknown, path: string): readonly string[] | undefined {

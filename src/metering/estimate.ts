@@ -1,7 +1,7 @@
 import type { NanoDollars } from '../ledger/contract/money.ts';
-import { chargeAtMost, outputCovered, type Price } from './price.ts';
+import { charge, chargeAtMost, outputCovered, type Price } from './price.ts';
 import type { AskedFeature } from './server-tool-fees.ts';
-import { type Usage, usageAtMost } from './usage-dialects.ts';
+import { textUsage, type Usage, usageAtMost } from './usage-dialects.ts';
 
 /**
  * The size of a prompt, measured from its bytes. Base64 is never counted as text.
@@ -135,12 +135,18 @@ export function quoteFor(request: QuoteRequest): Quote {
   };
 }
 
-/** The highest cost of the request at one price. */
-export function worstCase(
-  { promptTokensAtMost: promptTokens, n, outputCap, predictedTokens = 0, webSearches, fees }: Quote,
+/**
+ * What the request likely costs at one price: its estimated prompt, an output of a usual length, and no searches.
+ *
+ * @param isWarm - the provider has the prompt in its cache
+ */
+export function likelyCharge(
+  { promptTokens, n, outputCap, fees }: Quote,
   price: Price,
+  isWarm: boolean,
 ): NanoDollars {
-  return chargeAtMost(promptTokens, n * outputCap + predictedTokens, webSearches, price, fees);
+  const usage = textUsage(promptTokens, n * Math.min(outputCap, FIRST_OUTPUT_TOKENS));
+  return charge({ ...usage, cachedTokens: isWarm ? promptTokens : 0 }, price, fees);
 }
 
 /** The largest output limit per choice that the money covers beside the prompt; 0 if none. */

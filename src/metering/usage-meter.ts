@@ -43,6 +43,8 @@ export class UsageMeter {
   readonly #known: TemplateMatcher | undefined;
   #bom = 0;
   #errorText = '';
+  /** When the first event of a stream ended, from `performance.now()`; comments are none. */
+  firstEventAt: number | undefined;
   /** Called when an event of a stream has ended. */
   onEvent: ((event: EventEnd) => void) | undefined;
 
@@ -236,6 +238,7 @@ export class UsageMeter {
     const template = this.#known?.find(bytes, from);
     if (!template || !this.#known) return -1;
     const { end } = this.#known;
+    this.firstEventAt ??= performance.now();
     this.#reader.skip(template);
     this.onEvent?.({ from, end, isUsageOnly: false, nullUsage: template.nullUsage });
     return end;
@@ -247,6 +250,7 @@ export class UsageMeter {
     const isUsageOnly = isOne && !sharesEnd && !saysDone && this.#reader.isUsageOnly;
     const nullUsage = isOne ? this.#nullUsage(from) : undefined;
     if (hasData) {
+      this.firstEventAt ??= performance.now();
       this.#nextDocument();
       this.#broken = false;
       this.#glue = NO_GLUE;

@@ -74,11 +74,16 @@ export interface AttemptStats {
   readonly errors: number;
   /** 0 to 1; undefined without requests. */
   readonly errorRate?: number;
-  /** Time until the first byte of an answer's body, in ms, rounded up to a step of a fifth; undefined without answers. */
+  /** Time until the first event of a stream, or the first byte of another answer, in ms, rounded up to a step of a fifth;
+   * undefined without answers.
+   */
   readonly firstByteP50Ms?: number;
   /** As `firstByteP50Ms`. */
   readonly firstByteP95Ms?: number;
-  /** Output tokens for each second of streams, from their first byte to their end; undefined without any. */
+  /**
+   * Output tokens for each second of answers that ended well: of streams from their first event to their end, of others from
+   * the request on; undefined without any.
+   */
   readonly tokensPerSecond?: number;
   /** Tokens of prompts, as the provider counts them; undefined without any. */
   readonly promptTokens?: number;

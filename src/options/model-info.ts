@@ -1,5 +1,6 @@
 /**
- * What the record of a model in `GET /models` says beside its limits and prices. Nothing of it is enforced. A member that is
+ * What the record of a model in `GET /models` says beside its limits and prices. Nothing of it is enforced, but for
+ * `supportedParameters` where a request has `require_parameters`. A member that is
  * left out comes from the provider's own list, for a discovered model, or else from the router's option `modelInfo`.
  */
 export interface ModelInfo {

@@ -9,6 +9,7 @@ import type { AnyString, PresetName } from './preset-names.ts';
 import type { UpstreamLimits } from './upstream-limits.ts';
 import type { WaitOptions } from './wait-options.ts';
 import type { ModelStickyOptions } from './sticky-options.ts';
+import type { RoutingStrategy } from './strategies.ts';
 
 /**
  * A price, or its source: `'catalog'` looks it up in the router's option `prices`. `{ reported: true, ceiling }` charges
@@ -28,9 +29,10 @@ export interface ModelOptions extends ModelInfo {
    */
   readonly targets: readonly (string | TargetOptions)[];
   /**
-   * The order in which targets are tried. `ordered`: as listed. `weighted`: at random, by their weights. `cheapest`: by the
-   * highest cost of the request there. `fastest`: of two random targets, the one with lower latency and fewer running
-   * requests. Ejected targets come last.
+   * The order in which targets are tried. `ordered`: as listed. `weighted`: at random, by their weights. `cheapest`: by what
+   * the request likely costs you there. `price`: by what it likely costs the client. `fastest`: of two random targets, the one
+   * with lower latency and fewer running requests. `throughput`: by tokens a second of recent answers, most first. `latency`:
+   * by the time to their first event. Ejected targets come last.
    *
    * @default 'ordered'
    */
@@ -167,13 +169,16 @@ export interface TargetOptions {
   readonly labels?: Labels;
   /** Limits of each of the provider's API keys at this target, in addition to the provider's `limits`. @default none */
   readonly limits?: UpstreamLimits;
+  /**
+   * The parameters that it takes, in OpenRouter's terms, for requests with `require_parameters`.
+   *
+   * @default the model's `supportedParameters`, or what the option `modelInfo` knows of this target
+   */
+  readonly supportedParameters?: readonly string[];
 }
 
 /** How a model's `maxOutputTokens` is enforced. */
 export type EnforceOutputLimit = 'lower' | 'insert';
-
-/** The order in which a model's targets are tried. */
-export type RoutingStrategy = 'ordered' | 'weighted' | 'cheapest' | 'fastest';
 
 /** An external source of prices, e.g. `catalogPrices()` of `chat-completions-router/prices`. */
 export interface PriceCatalog {
@@ -185,7 +190,7 @@ export interface PriceCatalog {
  * A source of what `GET /models` says of a model, e.g. `modelsDev(data)`. Prices, holds and limits never depend on it.
  */
 export interface ModelCatalog {
-  /** Called for the first target of each model when a catalog of models is made; returns undefined for an unknown model. */
+  /** Called for each target of each model when a catalog of models is made; returns undefined for an unknown model. */
   find(asked: PriceQuery): ModelCatalogEntry | undefined;
 }
 

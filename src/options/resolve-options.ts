@@ -271,14 +271,17 @@ function resolvePublicModels(given: boolean | readonly string[] = false): ModelP
 }
 
 function resolveClientRouting(given: boolean | ClientRoutingOptions = false): ClientRoutingFields {
-  if (given === true) return new Set(['models', 'provider']);
+  if (given === true) return new Set(['models', 'provider', 'providerOptions']);
   if (given === false) return new Set();
   assertObject(given, 'clientRouting', { models: true, provider: true });
   for (const name of ['models', 'provider'] as const) {
     if (!['boolean', 'undefined'].includes(typeof given[name]))
       throw optionError(`clientRouting.${name}`, 'a boolean', given[name]);
   }
-  return new Set([...(given.models ? ['models'] : []), ...(given.provider ? ['provider'] : [])]);
+  return new Set([
+    ...(given.models ? ['models'] : []),
+    ...(given.provider ? ['provider', 'providerOptions'] : []),
+  ]);
 }
 
 function resolveCors(cors: boolean | CorsOptions = false): Cors | undefined {

@@ -217,8 +217,9 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly closeTimeoutMs?: number;
   /**
-   * Whether clients may choose among models and providers, by the fields `models` and `provider` of OpenRouter. These
-   * fields never go upstream.
+   * Whether clients may choose among models and providers, by the fields `models` and `provider` of OpenRouter, or
+   * `providerOptions.gateway` of Vercel. These fields never go upstream. Those who may choose among providers can also sort
+   * targets by a suffix of the model's ID, `:nitro` or `:floor`, and see the targets at `GET /models/{id}/endpoints`.
    *
    * @default false: such fields are a 400
    */

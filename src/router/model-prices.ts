@@ -2,7 +2,7 @@ import type { Catalog } from '../catalog/catalog.ts';
 import type { Model, Target } from '../catalog/model.ts';
 import { type ModelRecord, pricingRecord } from '../catalog/model-record.ts';
 import { unpricedFeatures } from '../catalog/unpriced-features.ts';
-import type { RoutingStrategy } from '../options/model-options.ts';
+import type { RoutingStrategy } from '../options/strategies.ts';
 
 /** A model as operators see it: where its requests go, what they are sold for, and what they cost. */
 export interface ModelPrices {

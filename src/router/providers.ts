@@ -4,11 +4,11 @@ import type { Provider } from '../catalog/provider.ts';
 import type { ProviderStatus, ProviderTargetStatus } from '../observability/provider-status.ts';
 import { optionError, positiveInteger } from '../options/option-checks.ts';
 import { optionsObject } from '../platform/options-object.ts';
-import { type CircuitBreaker, type CircuitBreakers, RECENT_MINUTES } from '../upstream/circuit-breaker.ts';
+import type { CircuitBreaker, CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { masked } from '../upstream/provider-errors.ts';
 import type { ProviderKeys } from '../upstream/provider-keys.ts';
 import type { RecentErrors } from '../upstream/recent-errors.ts';
-import { minutesOf, startOf, sumsOf } from '../upstream/target-history.ts';
+import { minutesOf, RECENT_MINUTES, startOf, sumsOf } from '../upstream/target-history.ts';
 
 /** What operators see of providers, and do with them: in this process, and until it ends. */
 export interface ProviderStates {

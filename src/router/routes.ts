@@ -135,7 +135,7 @@ function publicEndpoint(
 /**
  * Finds the endpoint of a path under any mount: the leftmost segments that name an endpoint decide.
  *
- * Everything after `models/` is the model's ID, decoded once. So are the two segments after `model` at the end of
+ * Everything after `models/` is the model's ID, decoded once, and perhaps `/endpoints`. So are the two segments after `model` at the end of
  * a path that names no other endpoint, because a mount may contain that word.
  */
 export function findEndpoint(url: string, basePath: string): Endpoint | undefined {
@@ -147,7 +147,9 @@ export function findEndpoint(url: string, basePath: string): Endpoint | undefine
   for (let i = 0; i < segments.length; i++) {
     if (segments[i] === 'models') {
       const id = trimSlashes(segments.slice(i + 1).join('/'));
-      return id === '' ? { name: 'models' } : { name: 'model', id: decodeOnce(id) };
+      if (id === '') return { name: 'models' };
+      const endpointsOf = id.endsWith(ENDPOINTS) ? decodeOnce(id.slice(0, -ENDPOINTS.length)) : undefined;
+      return { name: 'model', id: decodeOnce(id), ...(endpointsOf && { endpointsOf }) };
     }
     if (segments[i] === 'credits') return endsAt(segments, i) ? { name: 'credits' } : undefined;
     if (segments[i] === 'generation') return endsAt(segments, i) ? { name: 'generation' } : undefined;
@@ -162,6 +164,9 @@ export function findEndpoint(url: string, basePath: string): Endpoint | undefine
   }
   return { name: 'model', id: decodeOnce(`${author}/${slug}`), inData: true };
 }
+
+/** After the ID of a model: its targets. */
+const ENDPOINTS = '/endpoints';
 
 /** At the end of a path that names no other endpoint, because a mount may contain these words. */
 const LAST_WORDS: ReadonlyMap<string, RecordName> = new Map([

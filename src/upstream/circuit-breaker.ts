@@ -6,7 +6,15 @@ import type { HealthChange, TargetStatus } from '../observability/hooks.ts';
 import type { EjectionByHand, ProviderTargetStatus } from '../observability/provider-status.ts';
 import type { HealthChecks } from '../options/resolve-options.ts';
 import { EjectionsByHand } from './ejections-by-hand.ts';
-import { sumsOf, TargetHistory } from './target-history.ts';
+import {
+  type AttemptSums,
+  RECENT_MINUTES,
+  type Speed,
+  speedOf,
+  sumsOf,
+  TargetHistory,
+  UNKNOWN_SPEED,
+} from './target-history.ts';
 
 export interface CircuitBreakerOptions {
   /** Undefined: no target is ever ejected; latencies are still measured. */
@@ -19,8 +27,8 @@ export interface CircuitBreakerOptions {
 /** Jitter of cool-downs, as a share, so that processes don't all come back at once. */
 const JITTER = 0.2;
 
-/** What is recent, for operators. */
-export const RECENT_MINUTES = 5;
+/** How long a measured speed holds. */
+const SPEED_MS = 1000;
 /** With fewer requests, a share of failures says nothing. */
 const MIN_REQUESTS = 10;
 /** Share of failed requests from which a target is degraded. */
@@ -78,6 +86,8 @@ export class CircuitBreaker {
   #failingSince = 0;
   /** Undefined before the first request. */
   #history: TargetHistory | undefined;
+  /** Of a second at most, or until the next answer if it says little. */
+  #speed: { readonly speed: Speed; readonly until: number } | undefined;
   /** The account of the last failed probe, and until when other accounts may probe first. */
   #lastProbe = { account: '', until: 0 };
   /** The running probe of an ejected target. */
@@ -104,6 +114,25 @@ export class CircuitBreaker {
   /** Expected wait: latency in ms times running requests; 0 for an unknown target, so that it is tried. */
   load(now: number): number {
     return this.#latency.at(now) * (this.#running + 1);
+  }
+
+  /** What it did in the minutes that end now, at most 60. */
+  sums(now: number, minutes: number): AttemptSums {
+    return sumsOf(this.#history ? [this.#history] : [], now, minutes);
+  }
+
+  /** How fast it answers. */
+  speed(now: number): Speed {
+    if (!this.#history) return UNKNOWN_SPEED;
+    if (!this.#speed || now >= this.#speed.until) {
+      this.#speed = { speed: speedOf(this.#history, now), until: now + SPEED_MS };
+    }
+    return this.#speed.speed;
+  }
+
+  /** It has a running request. */
+  get isRunning(): boolean {
+    return this.#running > 0;
   }
 
   /** Registers a request of this account. The caller reports its result to the returned object. */
@@ -171,7 +200,10 @@ export class CircuitBreaker {
   over(report: AttemptReport): void {
     this.#running -= 1;
     if (this.#probe === report) this.#probe = undefined;
-    if (report.result !== 'none') this.#history?.add(Date.now(), report.result === 'failed', report);
+    if (report.result === 'none') return;
+    this.#history?.add(Date.now(), report.result === 'failed', report);
+    const { latency, throughput } = this.#speed?.speed ?? UNKNOWN_SPEED;
+    if (!latency.isRecent || !throughput.isRecent) this.#speed = undefined;
   }
 
   /** Whether the cool-down is over. If the target is ejected for all, the account of a failed probe gives way to others. */
@@ -198,7 +230,7 @@ export class CircuitBreaker {
 
   /** The same, with its history. */
   details(now: number, byHand: EjectionByHand | undefined): ProviderTargetStatus {
-    const sums = sumsOf(this.#history ? [this.#history] : [], now, RECENT_MINUTES);
+    const sums = this.sums(now, RECENT_MINUTES);
     const { requests, errors } = sums;
     const status = this.status(now, byHand);
     const isEjected = status.state !== 'healthy';
@@ -243,12 +275,13 @@ export class AttemptReport {
   readonly sentAt: number = performance.now();
   readonly #breaker: CircuitBreaker;
   result: 'none' | 'answered' | 'failed' = 'none';
+  isStream = false;
   /** Negative without an answer that was relayed. */
-  firstByteMs = -1;
-  /** Tokens of a stream, as the provider counts them. */
+  latencyMs = -1;
+  /** Tokens of an answer that ended well, as the provider counts them. */
   tokens = 0;
-  /** From the first byte of a stream to its end. */
-  streamMs = 0;
+  /** See `AttemptCounts`. */
+  outputMs = 0;
   /** Tokens of the prompt, as the provider counts them, and those of them that it read from its cache. */
   promptTokens = 0;
   cachedTokens = 0;
@@ -277,13 +310,15 @@ export class AttemptReport {
   /**
    * The answer was relayed, for the history.
    *
-   * @param firstByteAt - from `performance.now()`
+   * @param beganAt - its first event, or first byte if it is no stream, from `performance.now()`
+   * @param tokens - as the provider counts them, if it ended well and was read as it came
    * @param usage - as the provider reported it
    */
-  relayed(firstByteAt: number, tokens: number, usage?: PromptUsage): void {
-    this.firstByteMs = firstByteAt - this.sentAt;
+  relayed(beganAt: number, isStream: boolean, tokens: number, usage?: PromptUsage): void {
+    this.isStream = isStream;
+    this.latencyMs = beganAt - this.sentAt;
     this.tokens = tokens;
-    if (tokens > 0) this.streamMs = performance.now() - firstByteAt;
+    if (tokens > 0) this.outputMs = outputMs(performance.now(), isStream ? beganAt : undefined, this.sentAt);
     if (!usage) return;
     this.promptTokens = usage.promptTokens;
     this.cachedTokens = usage.cachedTokens;
@@ -305,6 +340,16 @@ export class AttemptReport {
     this.#isOver = true;
     this.#breaker.over(this);
   }
+}
+
+/** A stream that comes in a smaller share of its time was made before its first event was sent. */
+const STREAMED = 0.1;
+
+/** How long an output took, all from `performance.now()`. @param firstEventAt - undefined if it is no stream */
+function outputMs(now: number, firstEventAt: number | undefined, sentAt: number): number {
+  const whole = now - sentAt;
+  const streamed = firstEventAt === undefined ? 0 : now - firstEventAt;
+  return streamed >= whole * STREAMED ? streamed : whole;
 }
 
 /** Decay time constant of the average, in ms. */

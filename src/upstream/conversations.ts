@@ -90,7 +90,7 @@ export class Conversation {
 
   /** The targets, with the one that served the last turn first. */
   preferred(targets: readonly Target[]): readonly Target[] {
-    const known = targets.find((target) => this.#isServedBy(target));
+    const known = targets.find((target) => this.isAt(target));
     return known ? [known, ...targets.filter((target) => target !== known)] : targets;
   }
 
@@ -102,7 +102,7 @@ export class Conversation {
 
   /** The name of the provider's key that served the last turn. */
   keyAt(target: Target): string | undefined {
-    return this.#isServedBy(target) ? this.#servedBy?.key : undefined;
+    return this.isAt(target) ? this.#servedBy?.key : undefined;
   }
 
   /** This target has answered. @param key - the name of the provider's key; undefined for a client's own */
@@ -111,10 +111,11 @@ export class Conversation {
     const { provider, model } = target;
     this.#memory.keep(account, turns[0], { provider: provider.name, model, key }, ttlMs);
     if (!this.#servedBy) return 'new';
-    return this.#isServedBy(target) && this.#servedBy.key === key ? 'kept' : 'moved';
+    return this.isAt(target) && this.#servedBy.key === key ? 'kept' : 'moved';
   }
 
-  #isServedBy({ provider, model }: Target): boolean {
+  /** Whether this target served the last turn: the prompt may be in its cache. */
+  isAt({ provider, model }: Target): boolean {
     return this.#servedBy?.provider === provider.name && this.#servedBy.model === model;
   }
 }

@@ -1,20 +1,26 @@
 import type { AttemptStats } from '../observability/provider-status.ts';
+import { Histogram, type HistogramSteps } from './histogram.ts';
 
 /** How far back a history goes. */
 const HISTORY_MINUTES = 60;
 const MINUTE_MS = 60_000;
+/** What is recent, for operators and for sorting. */
+export const RECENT_MINUTES = 5;
 
-/** Steps of the histogram of times to the first byte: from 5 ms on, four to each doubling, the last ends at five minutes. */
-const STEPS = { firstMs: 5, perDoubling: 4, number: 64 };
+/** Of times to the first event: from 5 ms to five minutes. */
+const LATENCIES: HistogramSteps = { first: 5, perDoubling: 4, number: 64 };
+/** Of tokens a second: from 1 to 16,000. */
+const SPEEDS: HistogramSteps = { first: 1, perDoubling: 4, number: 57 };
 
 /** What an attempt adds to sums. */
 export interface AttemptCounts {
-  /** Negative without an answer. */
-  readonly firstByteMs: number;
-  /** Of a stream that ended; 0 if not known. */
+  readonly isStream: boolean;
+  /** To the first event of a stream, or the first byte of another answer. Negative without an answer. */
+  readonly latencyMs: number;
+  /** Of an answer that ended well, read by its client as it came; 0 if not known. */
   readonly tokens: number;
-  /** From its first byte to its end. */
-  readonly streamMs: number;
+  /** Of a stream from its first event to its end; of an answer that came at once from the request to its end. */
+  readonly outputMs: number;
   /** As the provider counts them; 0 if not known. */
   readonly promptTokens: number;
   /** Of those, the ones that it read from its cache. */
@@ -46,17 +52,21 @@ export class TargetHistory {
   }
 }
 
-/** Sums over attempts, with a histogram of fixed size. */
+/** Sums over attempts, with histograms of fixed size. */
 export class AttemptSums {
   /** Minutes since the epoch. */
   minute: number;
   requests = 0;
   errors = 0;
   #tokens = 0;
-  #streamMs = 0;
+  #outputMs = 0;
   #promptTokens = 0;
   #cachedTokens = 0;
-  readonly #firstBytes = new Uint32Array(STEPS.number);
+  /** Of streams. Each histogram is made for the first value. */
+  #streams: Histogram | undefined;
+  /** Of other answers, which begin when they are complete. */
+  #wholes: Histogram | undefined;
+  #speeds: Histogram | undefined;
 
   constructor(minute: number) {
     this.minute = minute;
@@ -67,21 +77,26 @@ export class AttemptSums {
     this.requests = 0;
     this.errors = 0;
     this.#tokens = 0;
-    this.#streamMs = 0;
+    this.#outputMs = 0;
     this.#promptTokens = 0;
     this.#cachedTokens = 0;
-    this.#firstBytes.fill(0);
+    for (const each of [this.#streams, this.#wholes, this.#speeds]) each?.clear();
   }
 
-  count(failed: boolean, { firstByteMs, tokens, streamMs, promptTokens, cachedTokens }: AttemptCounts): void {
-    this.#promptTokens += promptTokens;
-    this.#cachedTokens += cachedTokens;
+  count(failed: boolean, attempt: AttemptCounts): void {
+    const { isStream, latencyMs, tokens, outputMs } = attempt;
+    this.#promptTokens += attempt.promptTokens;
+    this.#cachedTokens += attempt.cachedTokens;
     this.requests += 1;
     if (failed) this.errors += 1;
-    if (firstByteMs >= 0) this.#countFirstByte(stepOf(firstByteMs), 1);
-    if (tokens > 0 && streamMs > 0) {
+    if (latencyMs >= 0) {
+      if (isStream) (this.#streams ??= new Histogram(LATENCIES)).count(latencyMs);
+      else (this.#wholes ??= new Histogram(LATENCIES)).count(latencyMs);
+    }
+    if (tokens > 0 && outputMs > 0) {
       this.#tokens += tokens;
-      this.#streamMs += streamMs;
+      this.#outputMs += outputMs;
+      (this.#speeds ??= new Histogram(SPEEDS)).count((tokens / outputMs) * 1000);
     }
   }
 
@@ -89,16 +104,30 @@ export class AttemptSums {
     this.requests += others.requests;
     this.errors += others.errors;
     this.#tokens += others.#tokens;
-    this.#streamMs += others.#streamMs;
+    this.#outputMs += others.#outputMs;
     this.#promptTokens += others.#promptTokens;
     this.#cachedTokens += others.#cachedTokens;
-    for (const [step, times] of others.#firstBytes.entries()) this.#countFirstByte(step, times);
+    if (others.#streams) (this.#streams ??= new Histogram(LATENCIES)).add(others.#streams);
+    if (others.#wholes) (this.#wholes ??= new Histogram(LATENCIES)).add(others.#wholes);
+    if (others.#speeds) (this.#speeds ??= new Histogram(SPEEDS)).add(others.#speeds);
+  }
+
+  /** Times to the first event, in ms: of streams alone if there are any, as other answers begin when they are complete. */
+  get latencies(): Histogram | undefined {
+    return this.#streams && this.#streams.total > 0 ? this.#streams : this.#wholes;
+  }
+
+  /** Tokens a second of answers that ended well. */
+  get speeds(): Histogram | undefined {
+    return this.#speeds;
   }
 
   stats(): AttemptStats {
     const { requests, errors } = this;
-    const p50 = this.#percentile(0.5);
-    const p95 = this.#percentile(0.95);
+    const answers = new Histogram(LATENCIES);
+    for (const each of [this.#streams, this.#wholes]) if (each) answers.add(each);
+    const p50 = answers.percentile(0.5);
+    const p95 = answers.percentile(0.95);
     return {
       requests,
       errors,
@@ -106,23 +135,8 @@ export class AttemptSums {
       ...(p50 !== undefined && { firstByteP50Ms: p50 }),
       ...(p95 !== undefined && { firstByteP95Ms: p95 }),
       ...(this.#promptTokens > 0 && { promptTokens: this.#promptTokens, cachedTokens: this.#cachedTokens }),
-      ...(this.#streamMs > 0 && { tokensPerSecond: rounded((this.#tokens / this.#streamMs) * 1000, 1) }),
+      ...(this.#outputMs > 0 && { tokensPerSecond: rounded((this.#tokens / this.#outputMs) * 1000, 1) }),
     };
-  }
-
-  #countFirstByte(step: number, times: number): void {
-    this.#firstBytes[step] = (this.#firstBytes[step] ?? 0) + times;
-  }
-
-  /** The upper end of the step that holds it. */
-  #percentile(share: number): number | undefined {
-    const total = this.#firstBytes.reduce((sum, times) => sum + times, 0);
-    let seen = 0;
-    for (const [step, times] of this.#firstBytes.entries()) {
-      seen += times;
-      if (seen > 0 && seen >= total * share) return endOfStep(step);
-    }
-    return undefined;
   }
 }
 
@@ -150,14 +164,45 @@ export function startOf({ minute }: AttemptSums): Date {
   return new Date(minute * MINUTE_MS);
 }
 
-function stepOf(ms: number): number {
-  const { firstMs, perDoubling, number } = STEPS;
-  if (ms <= firstMs) return 0;
-  return Math.min(Math.ceil(Math.log2(ms / firstMs) * perDoubling), number - 1);
+/** The median of a target's last answers. */
+export interface Measure {
+  /** Of the last five minutes, or of the last hour if these say little; undefined without an answer. */
+  readonly median: number | undefined;
+  /** The last five minutes say enough. */
+  readonly isRecent: boolean;
 }
 
-function endOfStep(step: number): number {
-  return Math.round(STEPS.firstMs * 2 ** (step / STEPS.perDoubling));
+/** How fast a target answers. */
+export interface Speed {
+  /** To the first event, in ms. */
+  readonly latency: Measure;
+  /** Tokens a second. */
+  readonly throughput: Measure;
+  /** It had a request in the last hour. */
+  readonly wasTried: boolean;
+}
+
+const UNKNOWN: Measure = { median: undefined, isRecent: false };
+
+/** The speed of a target without a history. */
+export const UNKNOWN_SPEED: Speed = { latency: UNKNOWN, throughput: UNKNOWN, wasTried: false };
+
+/** Answers of the last five minutes that say enough. */
+const ENOUGH = 3;
+
+/** How fast a target answers, of its last five minutes, or of its last hour. */
+export function speedOf(history: TargetHistory, now: number): Speed {
+  const recent = sumsOf([history], now, RECENT_MINUTES);
+  let hour: AttemptSums | undefined;
+  const measure = (of: (sums: AttemptSums) => Histogram | undefined): Measure => {
+    const last = of(recent);
+    if (last && last.total >= ENOUGH) return { median: last.percentile(0.5), isRecent: true };
+    hour ??= sumsOf([history], now, HISTORY_MINUTES);
+    return { median: of(hour)?.percentile(0.5), isRecent: false };
+  };
+  const latency = measure((sums) => sums.latencies);
+  const throughput = measure((sums) => sums.speeds);
+  return { latency, throughput, wasTried: recent.requests > 0 || (hour?.requests ?? 0) > 0 };
 }
 
 function rounded(value: number, decimals: number): number {

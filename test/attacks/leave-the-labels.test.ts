@@ -60,10 +60,44 @@ describe('a target that the labels of a key exclude is never asked', () => {
     ['by another name', { model: 'fast', models: ['acme/plain', 'fast'] }],
     ['by extra_body', { extra_body: { provider: { only: ['us'] } } }],
     ['by a suffix', { model: 'acme/fast:floor' }],
-    ['by a suffix in a list', { models: ['acme/plain:nitro'] }],
+    ['by a suffix of another name', { model: 'fast:nitro' }],
+    ['by a suffix of a model without labels', { model: 'acme/plain:nitro' }],
+    ['by a suffix in a list', { models: ['acme/plain:nitro', 'acme/fast:floor'] }],
+    ['by a suffix of a wildcard', { model: 'any/thing:floor' }],
+    ['by a price', { provider: { sort: 'price' } }],
+    [
+      'by a price over all models',
+      { models: ['acme/plain'], provider: { sort: { by: 'price', partition: 'none' } } },
+    ],
+    ['by a speed that nobody has measured', { provider: { sort: 'throughput', allow_fallbacks: false } }],
+    ['by an order before a price', { provider: { order: ['us'], sort: 'price' } }],
+    ['in the words of another gateway', { providerOptions: { gateway: { only: ['us'], sort: 'tps' } } }],
+    [
+      'by labels that are false in these words',
+      { providerOptions: { gateway: { zeroDataRetention: false } } },
+    ],
+    ['by parameters', { provider: { require_parameters: true, order: ['us'] } }],
   ])('%s', async (_name, body) => {
     eu.script = BUSY;
     expect((await post({ ...QUESTION, ...body })).status).not.toBe(200);
+  });
+
+  it.each<[string, object]>([
+    ['a suffix', { model: 'acme/fast:floor' }],
+    ['a suffix of another name', { model: 'fast:nitro' }],
+    ['a price', { provider: { sort: 'price' } }],
+    ['the words of another gateway', { providerOptions: { gateway: { order: ['us'], sort: 'tps' } } }],
+  ])('nor with %s, which is followed among those that are left', async (_name, body) => {
+    expect((await post({ ...QUESTION, ...body })).status).toBe(200);
+    expect(eu.received).toHaveLength(1);
+  });
+
+  it('nor shown', async () => {
+    const { key } = await gateway.router.keys.create({ account: 'acct', require: { region: 'eu' } });
+    const { fetch: ask } = clientsOf(gateway.baseURL, key);
+    const shown = await (await ask('/models/acme/fast/endpoints')).text();
+    expect(shown).toContain('"eu"');
+    expect(shown).not.toContain('"us"');
   });
 
   it('also when all others fail', async () => {

@@ -2,6 +2,7 @@ import type { ApiKeyDetails } from '../../client/admin-api.generated.ts';
 import { CopyButton } from '../copy-button.tsx';
 import type { Fact } from '../facts.tsx';
 import { grouped, moment, money, nanos } from '../format.ts';
+import { labelsText } from './labels-text.ts';
 import { periodText } from './policy-form.ts';
 
 /** What an operator and a customer see of one key alike. */
@@ -15,6 +16,7 @@ type Limited = Pick<
   | 'budget_left'
   | 'budget_resets_at'
   | 'models'
+  | 'require'
   | 'requests_per_minute'
   | 'requests_left'
   | 'tokens_per_minute'
@@ -56,6 +58,7 @@ export function limitFacts(limited: Limited): readonly Fact[] {
     ['Tokens a minute', leftOf(limited.tokens_left, tokens_per_minute)],
     ['Requests at once', concurrent_requests && grouped(concurrent_requests)],
     ['Models', models?.join(', ')],
+    ['Labels of targets', limited.require && labelsText(limited.require)],
   ];
 }
 

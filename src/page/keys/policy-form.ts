@@ -1,6 +1,7 @@
 import type { AccountPolicy, Budget } from '../../client/admin-api.generated.ts';
 import { ApiError } from '../api.ts';
 import type { Field } from '../dialog.tsx';
+import { labelsFrom, labelsText, type Requirements } from './labels-text.ts';
 
 type Values = Readonly<Record<string, string>>;
 
@@ -31,12 +32,18 @@ export function policyFields(policy: AccountPolicy = {}): readonly Field[] {
       value: policy.models?.join(', ') ?? '',
       hint: 'IDs, * for any characters.',
     },
+    {
+      name: 'require',
+      label: 'Labels of targets',
+      value: labelsText(policy.require),
+      hint: 'That a target must have: region=eu+ch, zdr=true.',
+    },
   ];
 }
 
 /** A change of all these fields: what is empty is `null`. @throws {ApiError} naming the wrong field */
 export function policyChange(values: Values): object {
-  const { name = '', budget = '', models = '' } = values;
+  const { name = '', budget = '', models = '', require = '' } = values;
   const patterns = partsOf(models);
   return {
     name: name === '' ? null : name,
@@ -45,7 +52,15 @@ export function policyChange(values: Values): object {
     ),
     budget: budget === '' ? null : partsOf(budget).map(budgetOf),
     models: patterns.length === 0 ? null : patterns,
+    require: requirementsOf(require),
   };
+}
+
+function requirementsOf(text: string): Requirements | null {
+  const labels = labelsFrom(text);
+  if (labels !== undefined) return labels;
+  const wanted = 'Labels of targets must be as region=eu+ch, zdr=true, each name once';
+  throw new ApiError(0, `${wanted}, got ${JSON.stringify(text)}.`);
 }
 
 function partsOf(list: string): readonly string[] {

@@ -101,16 +101,20 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
         { amount: '20.00', per: 'month' },
       ],
       models: ['acme/*'],
+      require: { region: ['eu', 'ch'], zdr: true },
       metadata: { team: 'a' },
     });
     await shown.open(`#/keys/${id}?account=acct`);
     await page.getByText('$1.00 left of $1.00').waitFor();
     await page.getByRole('button', { name: `Limits ${id}` }).click();
     expect(await page.getByLabel('Budget in USD').inputValue()).toBe('1.00/hour, 20.00/month');
+    expect(await page.getByLabel('Labels of targets').inputValue()).toBe('region=eu+ch, zdr=true');
+    await page.getByLabel('Labels of targets').fill('region=eu, training=false');
     await page.getByLabel('Requests a minute').fill('7');
     await page.getByLabel('Models').fill('');
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
     await page.getByText('7 left of 7').waitFor();
+    await page.getByText('region=eu, training=false').waitFor();
     const changed = await gateway.router.keys.get('acct', id);
     expect(changed).toMatchObject({
       requestsPerMinute: 7,
@@ -118,10 +122,15 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
         { amount: '1.00', per: 'hour' },
         { amount: '20.00', per: 'month' },
       ],
+      require: { region: 'eu', training: false },
       metadata: { team: 'a' },
     });
     expect(changed?.models).toBeUndefined();
     await page.getByRole('button', { name: `Limits ${id}` }).click();
+    await page.getByLabel('Labels of targets').fill('eu');
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('alert').getByText('Labels of targets must be as region=eu+ch').waitFor();
+    await page.getByLabel('Labels of targets').fill('');
     await page.getByLabel('Budget in USD').fill('3.00/fortnight');
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
     await page.getByRole('alert').getByText('The period of a budget must be one of').waitFor();

@@ -8,6 +8,7 @@ const openRouter = new OpenRouter({ serverURL: BASE_URL, apiKey: API_KEY });
 const pages = [];
 for await (const { result } of await openRouter.models.list({ limit: 2 })) pages.push(result);
 const tools = await openRouter.models.list({ supportedParameters: 'tools', inputModalities: 'image' });
+const endpoints = await openRouter.endpoints.list({ author: 'acme', slug: 'rich' });
 const withoutKey = await new OpenRouter({ serverURL: BASE_URL }).models.list();
 
 const openAi = new OpenAI({ baseURL: BASE_URL, apiKey: API_KEY });
@@ -21,6 +22,7 @@ console.log(
       totalCounts: pages.map(({ totalCount }) => totalCount),
       rich: pages[0].data[0],
       tools: tools.result.data.map(({ id }) => id),
+      endpoints: endpoints.data,
       withoutKey: withoutKey.result.data.map(({ id }) => id),
     },
     openAi: ids,

@@ -4,14 +4,16 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { modelsDev } from '../../../src/index.ts';
-import { type Gateway, startGateway } from '../../helpers/gateway.ts';
+import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
 
 const FOLDER = new URL('.', import.meta.url).pathname;
 const FREE = { targets: ['loopback/x'], pricing: 'free' } as const;
 
 /** The parts of the program's line that the tests name. */
 interface Read {
-  readonly openRouter: Readonly<Record<'pages' | 'totalCounts' | 'rich' | 'tools' | 'withoutKey', unknown>>;
+  readonly openRouter: Readonly<
+    Record<'pages' | 'totalCounts' | 'rich' | 'tools' | 'endpoints' | 'withoutKey', unknown>
+  >;
   readonly openAi: unknown;
 }
 
@@ -22,6 +24,7 @@ describe('GET /models, read by', () => {
   beforeAll(async () => {
     gateway = await startGateway({
       publicModels: ['acme/*'],
+      clientRouting: true,
       models: {
         'acme/rich': {
           ...FREE,
@@ -42,6 +45,7 @@ describe('GET /models, read by', () => {
         inside: { ...FREE, supportedParameters: ['tools'] },
       },
     });
+    await (await gateway.post({ ...QUESTION, model: 'acme/rich' })).text();
     const env = { PATH: process.env['PATH'], BASE_URL: gateway.baseURL, API_KEY: gateway.key };
     const { stdout } = await promisify(execFile)(process.execPath, ['model-lists.mjs'], { cwd: FOLDER, env });
     read = JSON.parse(stdout) as Read;
@@ -81,6 +85,33 @@ describe('GET /models, read by', () => {
       expirationDate: '2099-03-01',
       defaultParameters: { temperature: 0.6 },
       perRequestLimits: null,
+    });
+  });
+
+  it('@openrouter/sdk, the endpoints of a model', () => {
+    expect(read.openRouter.endpoints).toMatchObject({
+      id: 'acme/rich',
+      description: 'Sees and reasons.',
+      architecture: { tokenizer: 'GPT', instructType: 'chatml', inputModalities: ['text', 'image', 'file'] },
+      endpoints: [
+        {
+          name: 'loopback | acme/rich',
+          modelId: 'acme/rich',
+          providerName: 'loopback',
+          tag: 'loopback',
+          contextLength: 200_000,
+          maxCompletionTokens: 64_000,
+          maxPromptTokens: null,
+          pricing: { prompt: '0', completion: '0' },
+          quantization: 'unknown',
+          supportedParameters: ['tools', 'reasoning'],
+          status: 0,
+          uptimeLast30m: 100,
+          supportsImplicitCaching: false,
+          latencyLast30m: { p50: expect.any(Number), p99: expect.any(Number) },
+          throughputLast30m: { p50: expect.any(Number), p99: expect.any(Number) },
+        },
+      ],
     });
   });
 

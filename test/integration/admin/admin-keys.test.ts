@@ -22,6 +22,7 @@ const POLICY = {
   models: ['openai/*'],
   budget: { amount: '5', per: 'month' },
   requests_per_minute: 60,
+  require: { region: ['eu', 'ch'], zdr: true, tier: 'gold' },
   markup: { factor: '1.2' },
 };
 const ON_THE_WIRE = {

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { RedisStore } from '../../../src/index.ts';
-import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { clientsOf, type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerStream, completionBody, STREAM } from '../../helpers/provider.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 
@@ -65,6 +65,37 @@ describe('routers that share a Redis', () => {
     const after = await gateway.router.credits.balance('acct');
     expect(Number(after.totalUsed) - Number(before.totalUsed)).toBeCloseTo(0.000045, 12);
     await gateway.close();
+  });
+
+  it('require the labels of keys and accounts that another one has set', async () => {
+    const labels = { region: 'eu' };
+    const options = {
+      models: {
+        'acme/eu': { targets: [{ provider: 'loopback', model: 'm', labels }], pricing: 'free' },
+        'acme/any': { targets: ['loopback/m'], pricing: 'free' },
+      },
+    } as const;
+    const first = await startGateway({ ...options, store: openStore('labels:') });
+    const second = await startGateway({ ...options, store: openStore('labels:') });
+    const { key, id } = await first.router.keys.create({
+      account: 'acct',
+      require: { region: ['eu', 'ch'] },
+    });
+    const { post } = clientsOf(second.baseURL, key);
+    const statusOf = async (model: string): Promise<number> => {
+      const response = await post({ ...QUESTION, model });
+      await response.text();
+      return response.status;
+    };
+    expect([await statusOf('acme/eu'), await statusOf('acme/any')]).toEqual([200, 404]);
+    await first.router.accounts.update('acct', { require: { zdr: true } });
+    expect(await statusOf('acme/eu')).toBe(404);
+    expect(await second.router.keys.get('acct', id)).toMatchObject({ require: { region: ['eu', 'ch'] } });
+    await first.router.keys.update('acct', id, { require: null });
+    await first.router.accounts.update('acct', { require: null });
+    expect(await statusOf('acme/any')).toBe(200);
+    expect(await second.router.keys.get('acct', id)).not.toHaveProperty('require');
+    for (const gateway of [first, second]) await gateway.close();
   });
 
   it('answer 503 while it is unavailable, and send nothing', async () => {

@@ -107,6 +107,23 @@ describe('the progress of a request', () => {
     expect(progress.outcome).toEqual({ ending: 'failed', target: SECOND, dispatched: false });
   });
 
+  it.each([
+    [false, 12],
+    [true, 0],
+  ])('tells the target’s speed, unless the client read slowly: %s', (stalled, tokens) => {
+    const { progress, report } = setUp();
+    progress.asking(FIRST);
+    progress.answered({ report, ...ANSWERED });
+    const meter = new UsageMeter();
+    meter.write(
+      Buffer.from('{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":12,"total_tokens":21}}'),
+    );
+    meter.end();
+    progress.relayed({ ...end('finished'), stalled }, { status: 200, meter, firstByteAt: performance.now() });
+    expect(report.tokens).toBe(tokens);
+    progress.close();
+  });
+
   it('charges what was relayed, to the target that answered', () => {
     const { progress, report } = setUp();
     progress.asking(SECOND);

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   type AttemptCounts,
   minutesOf,
+  speedOf,
   startOf,
   sumsOf,
   TargetHistory,
@@ -13,13 +14,13 @@ const MINUTE = 60_000;
 const START = Date.parse('2026-11-23T10:00:00Z');
 
 function counts(
-  firstByteMs: number,
+  latencyMs: number,
   tokens = 0,
-  streamMs = 0,
+  outputMs = 0,
   promptTokens = 0,
   cachedTokens = 0,
 ): AttemptCounts {
-  return { firstByteMs, tokens, streamMs, promptTokens, cachedTokens };
+  return { isStream: true, latencyMs, tokens, outputMs, promptTokens, cachedTokens };
 }
 
 function historyOf(...attempts: readonly (readonly [at: number, failed: boolean, firstByteMs: number])[]) {
@@ -83,5 +84,45 @@ describe('the history of a target', () => {
     other.add(START, false, counts(100, 300, 1000));
     other.add(START, false, counts(100, 0, 0));
     expect(sumsOf([one, other], START, 1).stats()).toMatchObject({ requests: 3, tokensPerSecond: 200 });
+  });
+});
+
+describe('the speed of a target', () => {
+  const whole = (latencyMs: number): AttemptCounts => ({ ...counts(latencyMs), isStream: false });
+
+  it('is the median of the last five minutes, rounded up to a step of a fifth', () => {
+    const history = new TargetHistory();
+    for (const ms of [100, 100, 5000]) history.add(START, false, counts(ms, 100, 1000));
+    history.add(START, true, counts(-1));
+    expect(speedOf(history, START + MINUTE)).toEqual({
+      latency: { median: 113, isRecent: true },
+      throughput: { median: 108, isRecent: true },
+      wasTried: true,
+    });
+  });
+
+  it('is that of the last hour while there are fewer than three answers', () => {
+    const history = new TargetHistory();
+    history.add(START, false, counts(100));
+    expect(speedOf(history, START + 30 * MINUTE).latency).toEqual({ median: 113, isRecent: false });
+    expect(speedOf(history, START + 60 * MINUTE).wasTried).toBe(false);
+  });
+
+  it('is of streams alone, if there are any: other answers begin when they are complete', () => {
+    const history = new TargetHistory();
+    for (let n = 0; n < 9; n++) history.add(START, false, whole(20_000));
+    expect(speedOf(history, START).latency.median).toBe(20_480);
+    history.add(START, false, counts(100));
+    expect(speedOf(history, START).latency).toEqual({ median: 113, isRecent: false });
+  });
+
+  it('is unknown without answers, though it was tried', () => {
+    const history = new TargetHistory();
+    history.add(START, true, counts(-1));
+    expect(speedOf(history, START)).toEqual({
+      latency: { median: undefined, isRecent: false },
+      throughput: { median: undefined, isRecent: false },
+      wasTried: true,
+    });
   });
 });
