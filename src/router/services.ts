@@ -14,9 +14,10 @@ import type { RequestLogStore } from '../ledger/contract/request-log.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { Maintenance } from '../ledger/operations/maintenance.ts';
 import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
+import { ProviderCosts } from '../billing/provider-costs.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
 import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
-import { nameOfStore, openStore, requestLogOf } from '../ledger/stores/open-store.ts';
+import { nameOfStore, openStore, requestLogOf, routingOf } from '../ledger/stores/open-store.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { EventTemplates } from '../metering/event-template.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
@@ -39,6 +40,7 @@ import { RunningAttempts } from '../upstream/attempt.ts';
 import { StreamTermination } from '../upstream/stream-traits.ts';
 import { assertTransport, type Transport } from '../upstream/transport/transport.ts';
 import type { RouteServices } from './routes.ts';
+import { RoutingChanges } from './routing-changes.ts';
 
 export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'>;
 
@@ -55,6 +57,8 @@ export interface RouterServices extends RouteServices {
   readonly discovery: ModelDiscovery;
   readonly providerKeys: ProviderKeys;
   readonly maintenance: Maintenance;
+  readonly routing: RoutingChanges;
+  readonly providerCosts: ProviderCosts;
   readonly topUps: TopUps | undefined;
   readonly sessionTokens: SessionTokens | undefined;
   readonly transport: Transport;
@@ -92,6 +96,19 @@ export function createServices(
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
+  const providerCosts = new ProviderCosts(
+    () => clock.now(),
+    () => {
+      routing.reached();
+    },
+  );
+  const routing = new RoutingChanges({
+    store: routingOf(plainStore),
+    breakers,
+    costs: providerCosts,
+    catalog: () => current.catalog,
+    onError,
+  });
   const providerKeys = new ProviderKeys();
   const recentErrors = new RecentErrors();
   const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
@@ -106,6 +123,9 @@ export function createServices(
     calibrations,
     settings,
     onSettled: hooks.onSettled,
+    onCost: (provider, cost) => {
+      providerCosts.add(provider, cost);
+    },
     onError,
     tell: emit,
     ...timers,
@@ -121,6 +141,8 @@ export function createServices(
     clock,
     store,
     storeName: nameOfStore(options.store),
+    routing,
+    providerCosts,
     maintenance: new Maintenance({ store, emit, onError, journalRetentionDays, usageRetentionDays }),
     sessionTokens,
     authenticator: new Authenticator({

@@ -6,6 +6,7 @@ import type { HealthChange, TargetStatus } from '../observability/hooks.ts';
 import type { EjectionByHand, ProviderTargetStatus } from '../observability/provider-status.ts';
 import type { HealthChecks } from '../options/resolve-options.ts';
 import { EjectionsByHand } from './ejections-by-hand.ts';
+import { WeightsByHand } from './weights-by-hand.ts';
 import { sumsOf, TargetHistory } from './target-history.ts';
 
 export interface CircuitBreakerOptions {
@@ -30,6 +31,7 @@ const DEGRADED = 0.1;
 export class CircuitBreakers {
   readonly #byTarget: PerTarget<CircuitBreaker>;
   readonly byHand: EjectionsByHand;
+  readonly weights: WeightsByHand = new WeightsByHand();
 
   constructor(options: CircuitBreakerOptions) {
     this.byHand = new EjectionsByHand(options.emit);

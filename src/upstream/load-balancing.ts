@@ -79,7 +79,7 @@ function byStrategy(
   if (strategy === 'weighted') {
     return ascending(targets, (target) => {
       const drawn = conversation ? conversation.draw(target) : random();
-      return -Math.log(1 - drawn) / target.weight;
+      return -Math.log(1 - drawn) / breakers.weights.of(target);
     });
   }
   if (strategy === 'cheapest') {

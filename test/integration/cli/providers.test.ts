@@ -97,14 +97,18 @@ describe('the commands providers', () => {
 
   it('eject and readmit, by the name of the operator that the token is', async () => {
     const eject = await command('eject', 'main/vendor/large', '--reason', 'wrong answers', '--for', '600');
-    expect(eject.stdout).toMatch(/^main\/vendor\/large: ejected until 20\S+Z\n$/);
+    expect(eject.stdout).toMatch(
+      /^main\/vendor\/large: ejected until 20\S+Z, in the process that answered\n$/,
+    );
     expect(gateway.router.providers.list()).toMatchObject([
       { targets: [{ model: 'vendor/large', ejection: { by: 'ada', reason: 'wrong answers' } }] },
     ]);
     expect((await gateway.post(QUESTION)).status).toBe(503);
-    expect((await command('readmit', 'main/vendor/large')).stdout).toBe('main/vendor/large: unused\n');
-    expect((await command('eject', 'main')).stdout).toBe('main: ejected\n');
-    expect((await command('readmit', 'main')).stdout).toBe('main: unused\n');
+    expect((await command('readmit', 'main/vendor/large')).stdout).toBe(
+      'main/vendor/large: unused, in the process that answered\n',
+    );
+    expect((await command('eject', 'main')).stdout).toBe('main: ejected, in the process that answered\n');
+    expect((await command('readmit', 'main')).stdout).toBe('main: unused, in the process that answered\n');
     expect((await ask()).status).toBe(200);
   });
 
