@@ -225,7 +225,7 @@ async function failureOf(step: Promise<void>): Promise<Error | false> {
 function stopOf({ name }: Provider, { stopAt, until }: Spent): PlacedEjection {
   const { per } = stopAt;
   const amount = formatUsd(stopAt.amount);
-  const reason = `It has cost what stopAt allows: ${amount} USD a ${per}.`;
+  const reason = `It has cost what stopAt allows: ${amount} USD per ${per}.`;
   return {
     provider: name,
     ejection: { at: new Date(), reason, until: new Date(until), stopAt: { amount, per } },
