@@ -36,7 +36,7 @@ const MAX_TRIES = 20;
 
 /**
  * What operators change of the routing by hand, and providers that have cost what they may, in all processes of a store: read twice a
- * second, and applied to the circuit breakers. No request waits for it. While the store is away, what is known stays.
+ * second, and applied to the circuit breakers. No request waits for it. While the store is unavailable, what is known stays.
  */
 export class RoutingChanges {
   readonly #options: RoutingChangesOptions;

@@ -40,7 +40,7 @@ import { RunningAttempts } from '../upstream/attempt.ts';
 import { StreamTermination } from '../upstream/stream-traits.ts';
 import { assertTransport, type Transport } from '../upstream/transport/transport.ts';
 import type { RouteServices } from './routes.ts';
-import { RoutingChanges } from './routing-changes.ts';
+import { RoutingChanges, type RoutingChangesOptions } from './routing-changes.ts';
 
 export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'>;
 
@@ -96,19 +96,11 @@ export function createServices(
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
   const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
-  const providerCosts = new ProviderCosts(
-    () => clock.now(),
-    () => {
-      routing.reached();
-    },
+  const changes = createRouting(
+    { store: routingOf(plainStore), breakers, catalog: () => current.catalog, onError },
+    clock,
   );
-  const routing = new RoutingChanges({
-    store: routingOf(plainStore),
-    breakers,
-    costs: providerCosts,
-    catalog: () => current.catalog,
-    onError,
-  });
+  const { providerCosts } = changes;
   const providerKeys = new ProviderKeys();
   const recentErrors = new RecentErrors();
   const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
@@ -141,8 +133,7 @@ export function createServices(
     clock,
     store,
     storeName: nameOfStore(options.store),
-    routing,
-    providerCosts,
+    ...changes,
     maintenance: new Maintenance({ store, emit, onError, journalRetentionDays, usageRetentionDays }),
     sessionTokens,
     authenticator: new Authenticator({
@@ -178,6 +169,21 @@ export function createServices(
     detachedReads: new DetachedReads(),
     buffered: new BufferedBytes(settings),
   };
+}
+
+/** What operators change of the routing, and what providers cost. */
+function createRouting(
+  options: Omit<RoutingChangesOptions, 'costs'>,
+  clock: StoreClock,
+): Pick<RouterServices, 'routing' | 'providerCosts'> {
+  const providerCosts = new ProviderCosts(
+    () => clock.now(),
+    () => {
+      routing.reached();
+    },
+  );
+  const routing = new RoutingChanges({ ...options, costs: providerCosts });
+  return { routing, providerCosts };
 }
 
 /** The app's hooks, and those of the log of requests, which reports its errors to them. */

@@ -115,5 +115,6 @@ async function stateOf(door: AdminDoor): Promise<unknown> {
     state,
     ejection,
   ]);
-  return { answers, providers };
+  const models = (await door.ask('GET', '/models')).body.data;
+  return { answers, providers, models };
 }

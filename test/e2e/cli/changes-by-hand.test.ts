@@ -150,7 +150,7 @@ describe.each(STORES)('processes that share a %s store', { timeout: 60_000 }, (_
     expect(await ask(two)).toBe('spare');
     expect(await ask(three)).toBe('spare');
 
-    await Promise.all([one, two, three].map(({ stop }) => stop()));
+    await Promise.all([one, two, three].map((each) => each.stop()));
     const [four, five] = await Promise.all([start(), start()]);
     expect((await four.admin.listProviders()).data[0]).toMatchObject({
       state: 'ejected',

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ProviderCosts } from '../../../src/billing/provider-costs.ts';
 import type { Target } from '../../../src/catalog/model.ts';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
-import { type CostBatch, type HealthChange, MemoryStore, type RoutingStore } from '../../../src/index.ts';
+import { type HealthChange, MemoryStore, type RoutingStore } from '../../../src/index.ts';
 import type { ProviderOptions } from '../../../src/options/provider-options.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { createProviderStates, type ProviderStates } from '../../../src/router/providers.ts';
@@ -314,7 +314,7 @@ describe('a provider with stopAt', () => {
 
   it('tells the store at most once a second, unless it stops', async () => {
     const { routing } = new MemoryStore({ now: Date.now });
-    const addCosts = vi.fn((batch: CostBatch) => routing.addCosts(batch));
+    const addCosts = vi.fn<RoutingStore['addCosts']>((batch) => routing.addCosts(batch));
     const store = shared({ read: (known) => routing.read(known), addCosts });
     const one = await start(store, { stopAt });
     for (let n = 0; n < 100; n++) {
