@@ -101,10 +101,7 @@ export function createServices(
     clock,
   );
   const { providerCosts } = changes;
-  const providerKeys = new ProviderKeys();
-  const recentErrors = new RecentErrors();
-  const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
-  assertTransport(transport);
+  const upstream = createUpstream(options, settings, agents, breakers);
   const sessionTokens = resolveSessions(options.sessions);
   const thresholds = resolveThresholds(options.thresholds);
   const topUps = thresholds.topUp && new TopUps({ store, topUp: thresholds.topUp, onError });
@@ -122,7 +119,6 @@ export function createServices(
     tell: emit,
     ...timers,
   });
-  const client = new ProviderClient(transport, providerKeys, recentErrors);
   return {
     usage: createUsageQueries(store, () => clock.now(), dimensionNames(settings.dimensions)),
     settings,
@@ -155,19 +151,46 @@ export function createServices(
       return current.catalog;
     },
     discovery: current.discovery,
-    transport,
+    ...upstream,
     agents,
     breakers,
+    calibrations,
+    detachedReads: new DetachedReads(),
+    buffered: new BufferedBytes(settings),
+  };
+}
+
+/** What sends requests to providers, and what is learned of them. @throws {TypeError} naming the invalid option */
+function createUpstream(
+  options: ChatCompletionsRouterOptions,
+  { retries }: Settings,
+  agents: Agents,
+  breakers: CircuitBreakers,
+): Pick<
+  RouterServices,
+  | 'transport'
+  | 'conversations'
+  | 'providerKeys'
+  | 'recentErrors'
+  | 'failover'
+  | 'termination'
+  | 'eventTemplates'
+  | 'running'
+> {
+  const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
+  assertTransport(transport);
+  const providerKeys = new ProviderKeys();
+  const recentErrors = new RecentErrors();
+  const client = new ProviderClient(transport, providerKeys, recentErrors);
+  return {
+    transport,
     conversations: new LocalConversations(),
     providerKeys,
     recentErrors,
-    failover: new Failover(client, breakers, recentErrors, settings.retries),
+    failover: new Failover(client, breakers, recentErrors, retries),
     termination: new StreamTermination(),
     eventTemplates: new PerTarget(() => new EventTemplates()),
-    calibrations,
     running: new RunningAttempts(),
-    detachedReads: new DetachedReads(),
-    buffered: new BufferedBytes(settings),
   };
 }
 
