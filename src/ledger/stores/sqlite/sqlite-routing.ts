@@ -41,7 +41,7 @@ export class SqliteRouting implements RoutingStore {
 export function rehearseRouting(sql: Sql, name: string, now: number): void {
   const { version } = readRouting(sql, '');
   writeRouting(sql, { from: version, to: name, document: '{}' });
-  readRouting(sql, name);
+  readRouting(sql, '');
   const cost = { provider: name, from: now, until: now + 1, amount: 1n };
   addCosts(sql, { writer: name, number: 1, costs: [cost] }, now);
 }
