@@ -117,7 +117,8 @@ export class RoutingChanges {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#turns.take('', async () => {
-      if (this.#started) await this.#tell();
+      // One may have been sent before, without an answer.
+      while (this.#started && this.#options.costs.batch) await this.#tell();
     });
   }
 
@@ -148,11 +149,11 @@ export class RoutingChanges {
 
   async #tell(): Promise<void> {
     const { costs, store } = this.#options;
-    for (let { batch } = costs; batch; { batch } = costs) {
-      await store.addCosts(batch);
-      costs.acknowledge(batch);
-      this.#toldAt = performance.now();
-    }
+    const { batch } = costs;
+    if (!batch) return;
+    await store.addCosts(batch);
+    costs.acknowledge(batch);
+    this.#toldAt = performance.now();
   }
 
   async #read(): Promise<void> {

@@ -314,7 +314,10 @@ describe('a provider with stopAt', () => {
 
   it('tells the store at most once a second, unless it stops', async () => {
     const { routing } = new MemoryStore({ now: Date.now });
-    const addCosts = vi.fn<RoutingStore['addCosts']>((batch) => routing.addCosts(batch));
+    const addCosts = vi.fn<RoutingStore['addCosts']>(async (batch) => {
+      one.spend(1n);
+      await routing.addCosts(batch);
+    });
     const store = shared({ read: (known) => routing.read(known), addCosts });
     const one = await start(store, { stopAt });
     for (let n = 0; n < 100; n++) {
