@@ -117,8 +117,10 @@ export class RoutingChanges {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#turns.take('', async () => {
-      // One may have been sent before, without an answer.
-      while (this.#started && this.#options.costs.batch) await this.#tell();
+      if (!this.#started) return;
+      // One batch may have been sent before, without an answer.
+      await this.#tell();
+      await this.#tell();
     });
   }
 
