@@ -6,11 +6,13 @@ import { regexesOfSource } from './regexes.ts';
 
 const KIB = 1024;
 /** From a few characters on: there are expressions to which each one more is twice the time. */
-const LENGTHS = [16, 20, 24, 28, 64, 256, KIB, 4 * KIB, 16 * KIB, 32 * KIB, 64 * KIB];
+const LENGTHS = [16, 20, 24, 28, 64, 256, KIB, 4 * KIB, 16 * KIB, 64 * KIB];
 /** So much longer than a harmless expression on a text as long; a square takes thousands of times as long. */
 const MOST = 100;
-/** Twice the text, and so much more time; below a few harmless ones it can't be told. */
-const MAX_GROWTH = 3;
+/** Four times the text, and so much more time: a line takes four, a square sixteen. Below a few harmless ones it can't be told. */
+const MAX_GROWTH = 8;
+/** A suspect is timed so often: a core that others use, or a collection, makes one time longer. */
+const TRIALS = 5;
 
 /** An expression that looks at each character just once. */
 const harmlessTime = (length: number): number => {
@@ -32,19 +34,19 @@ function timeOf(regex: RegExp, text: string, runs: number): number {
 /** The first text on which it takes more than linear time, and how much; undefined where there is none. */
 function freezes(regex: RegExp, harmless: number): string | undefined {
   for (const textOf of hostileTexts(regex)) {
-    let half = Infinity;
+    let quarter = Infinity;
     for (const length of LENGTHS) {
       const text = textOf(length);
       let time = timeOf(regex, text, 1);
       const isSuspect = (): boolean =>
-        time > MOST * harmless || (half < Infinity && time > MAX_GROWTH * half && time > 10 * harmless);
-      // Once more: it may have been the first run, or a collection.
-      if (isSuspect()) time = Math.min(time, timeOf(regex, text, 3));
+        time > MOST * harmless || (time > MAX_GROWTH * quarter && time > 10 * harmless);
+      for (let trial = 0; trial < TRIALS && isSuspect(); trial++)
+        time = Math.min(time, timeOf(regex, text, 1));
       if (isSuspect()) {
         const ratio = Math.round(time / harmless);
         return `${ratio} times a harmless one on ${JSON.stringify(textOf(20))}, ${length} long`;
       }
-      half = length === 32 * KIB ? time : Infinity;
+      quarter = length === 16 * KIB ? time : Infinity;
     }
   }
   return undefined;

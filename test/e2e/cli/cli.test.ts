@@ -139,7 +139,7 @@ describe('the command', () => {
   it.each<[string, string[], string]>([
     ['no command', [], ''],
     ['an unknown command', ['fly'], 'unknown command "fly"'],
-    ['half a command', ['credits'], 'credits requires a subcommand: balance, grant, adjust'],
+    ['half a command', ['credits'], 'credits requires a subcommand: balance, grant, grants, adjust'],
     ['an unknown option', ['verify', '--fast'], 'unknown option --fast'],
     [
       'no store',
