@@ -54,7 +54,7 @@ describe(`docs/${PAGE}`, () => {
     const router = createChatCompletionsRouter({
       store: 'memory:',
       providers: { groq: { apiKey: 'sk-test' } },
-      models: { 'meta/llama': model },
+      models: { llama: model },
     });
     const door = await startAdmin({ router });
     env['ADMIN_TOKEN'] = OPERATOR_TOKEN;
