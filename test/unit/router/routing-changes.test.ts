@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { ProviderCosts } from '../../../src/billing/provider-costs.ts';
-import type { Target } from '../../../src/catalog/model.ts';
-import { createCatalog } from '../../../src/catalog/catalog.ts';
+import { type Catalog, createCatalog } from '../../../src/catalog/catalog.ts';
 import { type HealthChange, MemoryStore, type RoutingStore } from '../../../src/index.ts';
 import type { ProviderOptions } from '../../../src/options/provider-options.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { createProviderStates, type ProviderStates } from '../../../src/router/providers.ts';
 import { RoutingChanges } from '../../../src/router/routing-changes.ts';
 import { CircuitBreakers } from '../../../src/upstream/circuit-breaker.ts';
+import { orderTargets } from '../../../src/upstream/load-balancing.ts';
 import { ProviderKeys } from '../../../src/upstream/provider-keys.ts';
 import { RecentErrors } from '../../../src/upstream/recent-errors.ts';
 
@@ -23,7 +23,7 @@ interface Process {
   readonly costs: ProviderCosts;
   readonly changes: HealthChange[];
   readonly errors: string[];
-  readonly targets: readonly Target[];
+  readonly catalog: Catalog;
   /** A request to `main` has cost so much. */
   spend(amount: bigint): void;
 }
@@ -85,7 +85,7 @@ async function start(store: RoutingStore, main: Partial<ProviderOptions> = {}): 
     costs,
     changes,
     errors,
-    targets: catalog.targets,
+    catalog,
     spend,
   };
 }
@@ -149,7 +149,7 @@ describe('changes of the routing by hand', () => {
   it('readmit what the circuit breaker of another process has ejected, once', async () => {
     const store = shared();
     const [one, two] = [await start(store), await start(store)];
-    const target = two.targets.find(({ healthKey }) => healthKey === 'm')!;
+    const target = two.catalog.targets.find(({ healthKey }) => healthKey === 'm')!;
     const fail = (): void => {
       for (const account of ['a', 'b', 'c']) {
         two.breakers.of(target).startAttempt(Date.now(), account).failed(Date.now());
@@ -238,6 +238,21 @@ describe('weights by hand', () => {
     const { document = '' } = await store.read();
     expect(JSON.parse(document).weights).toMatchObject([
       { id: 'open/*', provider: 'spare', model: '*', weight: 2.5 },
+    ]);
+  });
+
+  it('of a wildcard count for each model that it stands for, and 0 comes last', async () => {
+    const one = await start(shared());
+    await one.providers.setWeight('open/*', 'main', 0);
+    const model = one.catalog.get('open/gpt-9')!;
+    expect(model.targets.map((target) => one.breakers.weights.of(target))).toEqual([0, 1]);
+    for (const drawn of [0, 0.5, 0.999]) {
+      const ordered = orderTargets(model, undefined as never, one.breakers, 'acct', undefined, () => drawn);
+      expect(ordered.map(({ provider }) => provider.name)).toEqual(['spare', 'main']);
+    }
+    const [main] = model.targets;
+    expect(orderTargets({ ...model, targets: [main] }, undefined as never, one.breakers, 'acct')).toEqual([
+      main,
     ]);
   });
 
