@@ -79,7 +79,8 @@ function byStrategy(
   if (strategy === 'weighted') {
     return ascending(targets, (target) => {
       const drawn = conversation ? conversation.draw(target) : random();
-      return -Math.log(1 - drawn) / breakers.weights.of(target);
+      const weight = breakers.weights.of(target);
+      return weight === 0 ? Infinity : -Math.log(1 - drawn) / weight;
     });
   }
   if (strategy === 'cheapest') {
