@@ -116,6 +116,14 @@ describe('the commands providers', () => {
     [['eject', 'nobody'], 1, 'There is no provider "nobody". Providers: main.'],
     [['eject', 'main/none'], 1, 'target must be one of vendor/large, got "none".'],
     [['eject', 'main', '--for', 'ever'], 2, '--for must be a whole number, got "ever"'],
+    [['weight', 'acme/fast', 'main', 'x'], 2, 'WEIGHT must be a number of 0 or more, got "x"'],
+    [['weight', 'acme/none', 'main', '1'], 1, 'There is no model "acme/none".'],
+    [['weight', 'acme/fast', 'no', '1'], 1, 'acme/fast has no target "no". Targets: main/vendor/large.'],
+    [
+      ['weight', 'acme/fast', 'main', '1'],
+      1,
+      'Requests of acme/fast are not spread by weight: its strategy is ordered.',
+    ],
     [['--errors', '--keys'], 2, '--errors and --keys exclude each other'],
     [['--csv', '--json'], 2, '--json and --csv exclude each other'],
   ])('say what is wrong with %j', async (args, code, message) => {
