@@ -7,7 +7,7 @@ import { inJson } from '../json-api/in-json.ts';
 import type { AdministeredRouter } from './options.ts';
 import { at, component, described, integer, object, type Schema, textOf, whole } from '../json-api/schema.ts';
 
-/** Providers as this process sees them: each process reports its own, and ejects for itself. */
+/** Providers as this process sees them. What is changed holds for all processes that share the store. */
 
 /** A list that is only read. */
 function rows<Row>(row: Schema<Row>): Schema<readonly Row[]> {
@@ -16,14 +16,35 @@ function rows<Row>(row: Schema<Row>): Schema<readonly Row[]> {
 
 const states = ['healthy', 'degraded', 'ejected'] as const;
 
+const stopAtEntries = {
+  amount: described('USD', v.string()),
+  per: v.picklist(['hour', 'day', 'week', 'month']),
+};
+
+const stopAt = component('StopAt', 'What a provider may cost in a period.', v.object(stopAtEntries));
+
+const budget = component(
+  'ProviderBudget',
+  'What a provider may cost in a period, and has cost in this one, in all processes.',
+  v.object({
+    ...stopAtEntries,
+    spent: described('USD, in this period', v.string()),
+    until: described('when the period ends', at),
+    resumed: v.optional(
+      described('an operator has readmitted it: it isn’t ejected before the period ends', v.literal(true)),
+    ),
+  }),
+);
+
 const ejection = component(
   'Ejection',
-  'An operator has ejected a provider or a target.',
+  'An operator has ejected a provider or a target, or a provider has cost what its stopAt allows.',
   v.object({
     at,
     by: v.optional(described('the name that authorize returned', v.string())),
     reason: v.optional(v.string()),
     until: v.optional(described('when it ends by itself', at)),
+    stop_at: v.optional(described('not by an operator: the provider has cost so much', stopAt)),
   }),
 );
 
@@ -114,6 +135,11 @@ const provider = component(
     name: v.string(),
     state: v.picklist([...states, 'unused']),
     ...stateEntries,
+    stop_at: v.optional(budget),
+    changes_reach: described(
+      'what ejecting and readmitting changes: all processes that share the store, or the one that answers',
+      v.picklist(['all_processes', 'this_process']),
+    ),
     history: described(
       'the last 60 minutes, oldest first, without those that had no request',
       rows(v.object({ at, ...statsEntries })),
@@ -153,7 +179,7 @@ export const providerEndpoints: readonly Endpoint[] = [
     operation: 'ejectProvider',
     method: 'POST',
     path: '/providers/{name}/eject',
-    summary: 'Eject a provider, or one of its targets, in this process',
+    summary: 'Eject a provider, or one of its targets',
     params,
     query: nothing,
     body: component(
@@ -176,7 +202,7 @@ export const providerEndpoints: readonly Endpoint[] = [
     async run({ params: { name }, body, caller: operator }, router) {
       const before = find(router, name);
       const { target, reason, for_ms: forMs } = body;
-      const after = router.providers.eject(name, {
+      const after = await router.providers.eject(name, {
         by: operator.name,
         ...(target !== undefined && { target }),
         ...(reason !== undefined && { reason }),
@@ -189,7 +215,7 @@ export const providerEndpoints: readonly Endpoint[] = [
     operation: 'readmitProvider',
     method: 'POST',
     path: '/providers/{name}/readmit',
-    summary: 'Readmit a provider with all its targets, or one target, in this process',
+    summary: 'Readmit a provider with all its targets, or one target',
     params,
     query: nothing,
     body: component('ReadmitProvider', 'What is readmitted.', object({ target: v.optional(targetName) })),
@@ -199,7 +225,7 @@ export const providerEndpoints: readonly Endpoint[] = [
     change: { action: 'providers.readmit', needs: 'providers', repeat: 'Changes nothing.' },
     async run({ params: { name }, body: { target } }, router) {
       const before = find(router, name);
-      const after = router.providers.readmit(name, target === undefined ? {} : { target });
+      const after = await router.providers.readmit(name, target === undefined ? {} : { target });
       return changed(before, after, target);
     },
   }),

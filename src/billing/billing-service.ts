@@ -16,6 +16,7 @@ import type {
 } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
+import type { Provider } from '../catalog/provider.ts';
 import { PerTarget, type Model } from '../catalog/model.ts';
 import { firstHold, type Quote } from '../metering/estimate.ts';
 import type { Settings } from '../options/resolve-options.ts';
@@ -31,6 +32,8 @@ export interface BillingServiceOptions extends HoldKeeperOptions {
   readonly calibrations?: PerTarget<EstimateCalibration>;
   readonly settings: Pick<Settings, 'holdMode' | 'emptyAnswerIsFree' | 'dimensions'>;
   readonly onSettled: ((settled: Settled) => unknown) | undefined;
+  /** A request with the operator's key has cost so much at the provider; where that is unknown, it was charged so much. */
+  readonly onCost?: (provider: Provider, cost: NanoDollars) => void;
 }
 
 /** A request that is to be sent. */
@@ -164,6 +167,8 @@ export class BillingService implements HoldServices {
     const terms = this.#chargeTerms(hold, outcome);
     const consumption = chargeFor(outcome, terms);
     if (consumption?.unpricedTier !== undefined) this.#tellOfTier(hold, outcome, consumption.unpricedTier);
+    const { provider, usesByok } = outcome.target;
+    if (consumption && !usesByok) this.#options.onCost?.(provider, consumption.cost ?? consumption.charge);
     const usage = consumption && settledUsage(hold, outcome, consumption, performance.now());
     calibrateFrom(outcome, terms);
     if (this.#freeHolds.has(hold)) {

@@ -1,3 +1,5 @@
+import type { NanoDollars } from '../ledger/contract/money.ts';
+import type { WindowPeriod } from '../ledger/contract/key-records.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
 import type {
   ApiKeySource,
@@ -48,6 +50,14 @@ export interface Provider extends Address {
   readonly bodyRules: readonly BodyRule[];
   /** Undefined without model discovery. */
   readonly discovery: DiscoveryTerms | undefined;
+  /** What it may cost in a period; undefined without a bound. */
+  readonly stopAt: ProviderStop | undefined;
+}
+
+/** A provider that has cost the amount gets no requests until the period ends. */
+export interface ProviderStop {
+  readonly amount: NanoDollars;
+  readonly per: WindowPeriod;
 }
 
 /** The output limits that a provider obeys. */

@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
+import { WINDOW_PERIODS } from '../ledger/contract/key-records.ts';
+import { parseUsd } from '../ledger/contract/money.ts';
 import type { ApiKeySource, OutputLimitField, ProviderOptions } from '../options/provider-options.ts';
 import {
   assertObject,
@@ -42,6 +44,7 @@ const PROVIDER_OPTIONS: Record<keyof ProviderOptions, true> = {
   maxConnections: true,
   keepWarm: true,
   limits: true,
+  stopAt: true,
 };
 
 /** Headers for framing and routing, which the option `headers` can't set. */
@@ -59,6 +62,9 @@ const RESERVED_HEADERS: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'upgrade',
 ]);
+
+/** Longest name that stores keep costs of. */
+const MAX_STOPPED_NAME = 256;
 
 /** The router's own options, for those that a provider doesn't set. */
 export type ProviderDefaults = Pick<Settings, 'timeouts' | 'proxy'>;
@@ -113,6 +119,7 @@ export function resolveProvider(name: string, given: ProviderOptions, defaults: 
     limits: resolveUpstreamLimits(given.limits, `${option}.limits`),
     bodyRules: resolveBodyRules(given.body, outputLimits, `${option}.body`),
     discovery: resolveDiscovery(given.models, name, `${option}.models`),
+    stopAt: resolveStop(name, given.stopAt, `${option}.stopAt`),
   };
 }
 
@@ -123,6 +130,19 @@ export function isSameProvider(one: Provider, other: Provider): boolean {
 
 function comparable({ chatPath, ...rest }: Provider): unknown {
   return { ...rest, path: chatPath('{model}') };
+}
+
+function resolveStop(name: string, given: ProviderOptions['stopAt'], option: string): Provider['stopAt'] {
+  if (given === undefined) return undefined;
+  assertObject(given, option, { amount: true, per: true });
+  if (name.length > MAX_STOPPED_NAME) {
+    throw new TypeError(`${option} needs a provider's name of at most ${MAX_STOPPED_NAME} characters`);
+  }
+  const amount = parseUsd(given.amount, `${option}.amount`);
+  if (amount <= 0n) throw optionError(`${option}.amount`, 'more than 0', given.amount);
+  const per = WINDOW_PERIODS.find((each) => each === given.per);
+  if (!per) throw oneOfError(`${option}.per`, WINDOW_PERIODS, given.per);
+  return { amount, per };
 }
 
 /** All providers with a preset send a `finish_reason`, even those without `[DONE]`. */

@@ -56,7 +56,12 @@ import {
   refundCommand,
   statementCommand,
 } from './commands/plans.ts';
-import { ejectProviderCommand, providersCommand, readmitProviderCommand } from './commands/providers.ts';
+import {
+  ejectProviderCommand,
+  providersCommand,
+  readmitProviderCommand,
+  weightCommand,
+} from './commands/providers.ts';
 import { listingLines } from './terminal/listing.ts';
 import { Progress } from './terminal/progress.ts';
 import {
@@ -87,6 +92,7 @@ export const COMMANDS: readonly Command[] = [
   providersCommand,
   ejectProviderCommand,
   readmitProviderCommand,
+  weightCommand,
   listRunningRequestsCommand,
   listWaitingRequestsCommand,
   whoamiCommand,

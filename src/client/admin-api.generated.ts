@@ -548,6 +548,15 @@ export interface ModelTarget {
   /** the provider's name for the model */
   readonly model: string;
   readonly weight: number;
+  /** an operator has set the weight */
+  readonly weight_by_hand?: {
+    /** a time, in UTC */
+    readonly at: string;
+    /** the name that authorize returned */
+    readonly by?: string;
+    /** what the options say */
+    readonly configured: number;
+  };
   /** with the markup */
   readonly pricing: Readonly<Record<string, string | readonly ({
     readonly cost: string;
@@ -580,6 +589,16 @@ export interface ModelPrices {
 export interface ModelList {
   readonly object: "list";
   readonly data: readonly (ModelPrices)[];
+}
+
+/** The weight of the targets that a model has at the provider. */
+export interface SetWeight {
+  /** the ID of a model, or the pattern of a wildcard */
+  readonly model: string;
+  /** if the model has several there: the provider’s name for it */
+  readonly target?: string;
+  /** 0: asked only after all others have failed; that of the options takes it back */
+  readonly weight: number;
 }
 
 /** The operator of the request. */
@@ -738,7 +757,20 @@ export interface FoundRequests {
   readonly next_cursor: string | null;
 }
 
-/** An operator has ejected a provider or a target. */
+/** What a provider may cost in a period, and has cost in this one, in all processes. */
+export interface ProviderBudget {
+  /** USD */
+  readonly amount: string;
+  readonly per: "hour" | "day" | "week" | "month";
+  /** USD, in this period */
+  readonly spent: string;
+  /** when the period ends */
+  readonly until: string;
+  /** an operator has readmitted it: it isn’t ejected before the period ends */
+  readonly resumed?: true;
+}
+
+/** An operator has ejected a provider or a target, or a provider has cost what its stopAt allows. */
 export interface Ejection {
   /** a time, in UTC */
   readonly at: string;
@@ -747,6 +779,12 @@ export interface Ejection {
   readonly reason?: string;
   /** when it ends by itself */
   readonly until?: string;
+  /** not by an operator: the provider has cost so much */
+  readonly stop_at?: {
+    /** USD */
+    readonly amount: string;
+    readonly per: "hour" | "day" | "week" | "month";
+  };
 }
 
 /** Sums over the requests to a provider in the last five minutes. */
@@ -832,6 +870,9 @@ export interface ProviderStatus {
   /** requests that are running there now */
   readonly running: number;
   readonly recent: AttemptStats;
+  readonly stop_at?: ProviderBudget;
+  /** what ejecting and readmitting changes: all processes that share the store, or the one that answers */
+  readonly changes_reach: "all_processes" | "this_process";
   /** the last 60 minutes, oldest first, without those that had no request */
   readonly history: readonly ({
     /** a time, in UTC */
@@ -1491,15 +1532,17 @@ export interface AdminClient {
   queryUsage(input?: { readonly from?: string; readonly to?: string; readonly account?: string; readonly key?: string; readonly model?: string; readonly group_by?: readonly ('day' | 'account' | 'key' | 'model' | 'user' | 'provider' | `tag:${string}`)[] }, options?: CallOptions): Promise<UsageRows>;
   /** List all models with their targets, prices and costs. `GET /models` */
   listModels(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<ModelList>;
+  /** Set the weight of a target of a model whose strategy is weighted. `POST /providers/{name}/weight` */
+  setWeight(input: { readonly name: string } & SetWeight, options?: ChangeOptions): Promise<ModelPrices>;
   /** Search the log of requests. `GET /requests` */
   listRequests(input?: { readonly account?: string; readonly key?: string; readonly model?: string; readonly status?: string; readonly from?: string; readonly to?: string; readonly cursor?: string; readonly limit?: number; readonly provider?: string; readonly code?: string }, options?: CallOptions): Promise<FoundRequests>;
   /** Get a request from the log. `GET /requests/{request}` */
   getRequest(input: { readonly request: string }, options?: CallOptions): Promise<LoggedRequest>;
   /** List providers with their state, history, errors and keys. `GET /providers` */
   listProviders(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Providers>;
-  /** Eject a provider, or one of its targets, in this process. `POST /providers/{name}/eject` */
+  /** Eject a provider, or one of its targets. `POST /providers/{name}/eject` */
   ejectProvider(input: { readonly name: string } & EjectProvider, options?: ChangeOptions): Promise<ProviderStatus>;
-  /** Readmit a provider with all its targets, or one target, in this process. `POST /providers/{name}/readmit` */
+  /** Readmit a provider with all its targets, or one target. `POST /providers/{name}/readmit` */
   readmitProvider(input: { readonly name: string } & ReadmitProvider, options?: ChangeOptions): Promise<ProviderStatus>;
   /** List the health of the targets. `GET /health` */
   listTargets(input?: Readonly<Record<string, never>>, options?: CallOptions): Promise<Targets>;

@@ -32,6 +32,7 @@ export const OPERATIONS = {
   revokeSession: {"method":"POST","path":"/sessions/revoke","hasBody":true,"answer":"json"},
   queryUsage: {"method":"GET","path":"/usage","hasBody":false,"answer":"json"},
   listModels: {"method":"GET","path":"/models","hasBody":false,"answer":"json"},
+  setWeight: {"method":"POST","path":"/providers/{name}/weight","hasBody":true,"answer":"json"},
   listRequests: {"method":"GET","path":"/requests","hasBody":false,"answer":"json"},
   getRequest: {"method":"GET","path":"/requests/{request}","hasBody":false,"answer":"json"},
   listProviders: {"method":"GET","path":"/providers","hasBody":false,"answer":"json"},

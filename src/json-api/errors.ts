@@ -67,7 +67,9 @@ export class NotFoundError extends RouterError {
     | 'allowance_not_found'
     | 'request_not_found'
     | 'session_not_found'
-    | 'provider_not_found';
+    | 'provider_not_found'
+    | 'model_not_found'
+    | 'target_not_found';
   readonly type = 'invalid_request_error';
 
   constructor(code: NotFoundError['code'], message: string) {
@@ -99,6 +101,19 @@ export function providerNotFound(provider: string, names: readonly string[]): No
   return new NotFoundError(
     'provider_not_found',
     `There is no provider ${asked}. Providers: ${names.slice(0, 20).join(', ')}.`,
+  );
+}
+
+export function modelNotFound(model: string): NotFoundError {
+  return new NotFoundError('model_not_found', `There is no model ${JSON.stringify(model)}.`);
+}
+
+/** @param places - the targets of the model, such as `openai/gpt-5` */
+export function targetNotFound(model: string, place: string, places: readonly string[]): NotFoundError {
+  const asked = JSON.stringify(place.slice(0, 400));
+  return new NotFoundError(
+    'target_not_found',
+    `${model} has no target ${asked}. Targets: ${places.slice(0, 20).join(', ')}.`,
   );
 }
 
@@ -142,7 +157,8 @@ export class ConflictError extends RouterError {
     | 'more_than_charged'
     | 'journal_compacted'
     | 'requests_running'
-    | 'sessions_disabled';
+    | 'sessions_disabled'
+    | 'not_weighted';
   readonly type = 'invalid_request_error';
   override readonly param: string | null;
 

@@ -1,5 +1,6 @@
 import type { BalanceBelow, BudgetAt, LedgerEvent } from '../ledger/contract/events.ts';
 import type { Dimensions, Ending } from '../ledger/contract/ledger-store.ts';
+import type { StopAt } from './provider-status.ts';
 import type { Usage } from '../metering/usage-dialects.ts';
 
 /**
@@ -223,13 +224,15 @@ export interface HealthChange {
   readonly provider: string;
   /** The provider's name for the model, or the upstream wildcard pattern; `*` for a whole provider. */
   readonly model: string;
-  /** An operator ejected or readmitted the whole provider. */
+  /** It is the whole provider: an operator ejected or readmitted it, or its `stopAt` did. */
   readonly wholeProvider?: true;
   readonly failuresInARow: number;
   /** When it is tried again, in ms since the epoch; undefined if it recovered, or until an operator readmits it. */
   readonly retryAt?: number;
   /** An operator ejected the target; also if such an ejection ends. */
   readonly byHand?: true;
+  /** The provider has cost so much, as a decimal string of USD, in the period; also if the ejection ends. */
+  readonly stopAt?: StopAt;
   /** The operator who ejected it. */
   readonly by?: string;
   readonly reason?: string;

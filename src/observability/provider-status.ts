@@ -1,3 +1,5 @@
+import type { WindowPeriod } from '../ledger/contract/key-records.ts';
+
 /** The state of a provider, as this process has seen it since its start. */
 export interface ProviderStatus {
   /** Its name in `providers`. */
@@ -9,8 +11,12 @@ export interface ProviderStatus {
   /** When an ejected provider is tried again; undefined until an operator readmits it. */
   readonly retryAt?: Date;
   readonly retryInMs?: number;
-  /** Only if an operator has ejected the whole provider. */
+  /** Only if an operator has ejected the whole provider, or its `stopAt` has. */
   readonly ejection?: EjectionByHand;
+  /** Only with the option `stopAt`. */
+  readonly stopAt?: ProviderBudget;
+  /** Which processes change if an operator ejects or readmits: all that share the store, or this one. */
+  readonly changesReach: 'all_processes' | 'this_process';
   /** Number of requests that run there now. */
   readonly running: number;
   /** The last five minutes. */
@@ -56,7 +62,23 @@ export interface ProviderTargetStatus {
   readonly recent: AttemptStats;
 }
 
-/** An operator has ejected a target, or a provider. */
+/** What a provider may cost in a period, and has. */
+export interface ProviderBudget extends StopAt {
+  /** In this period, of all processes; USD, as a decimal string. */
+  readonly spent: string;
+  /** When the period ends. */
+  readonly until: Date;
+  /** An operator has readmitted it: it isn't ejected before the period ends. */
+  readonly resumed?: true;
+}
+
+/** An amount of USD, as a decimal string, in each period. */
+export interface StopAt {
+  readonly amount: string;
+  readonly per: WindowPeriod;
+}
+
+/** An operator has ejected a target, or a provider; or a provider has cost what its `stopAt` allows. */
 export interface EjectionByHand {
   readonly at: Date;
   /** Who did it; undefined if not given. */
@@ -64,6 +86,8 @@ export interface EjectionByHand {
   readonly reason?: string;
   /** When it ends by itself. */
   readonly until?: Date;
+  /** Not by an operator: the provider has cost so much. */
+  readonly stopAt?: StopAt;
 }
 
 /** Sums over requests to providers, each counted when it was over. */

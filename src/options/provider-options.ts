@@ -1,3 +1,4 @@
+import type { WindowPeriod } from '../ledger/contract/key-records.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { Pricing } from '../metering/pricing.ts';
 import type { BodyRules } from './body-rules.ts';
@@ -95,6 +96,22 @@ export interface ProviderOptions extends ConnectionOptions {
    * @default only the entries of `models`
    */
   readonly models?: 'discover' | DiscoveryOptions;
+  /**
+   * What the provider may cost in a period, by the `cost` of its targets, of all processes that share the store: then it is ejected until
+   * the period ends. Running requests go on. Where the cost of a request is unknown, what was charged for it counts; with the client's own key,
+   * nothing.
+   *
+   * @default no bound
+   */
+  readonly stopAt?: ProviderStopOptions;
+}
+
+/** What a provider may cost: `{ amount: '100.00', per: 'day' }`. */
+export interface ProviderStopOptions {
+  /** USD, as a decimal string, more than 0. */
+  readonly amount: string;
+  /** In UTC; weeks begin on Monday. */
+  readonly per: WindowPeriod;
 }
 
 /** How the models that a provider lists are served. */

@@ -32,6 +32,7 @@ export class RouterLifecycle {
     if (this.#isStarted) return;
     this.#isStarted = true;
     this.#services.maintenance.start();
+    void this.#services.routing.start();
     this.#services.requestLog.start();
     this.#services.discovery.start();
     this.#keepWarm();
@@ -39,6 +40,7 @@ export class RouterLifecycle {
 
   /** The catalog was replaced. */
   reloaded(): void {
+    this.#services.routing.reloaded();
     if (this.#isStarted && !this.isClosing) this.#keepWarm();
   }
 
@@ -48,7 +50,7 @@ export class RouterLifecycle {
    * @throws {Error} with the reason why the store can't be used, and its URL without the password
    */
   async ready(requestId: string): Promise<void> {
-    const { store, storeName, clock, discovery, catalog, hooks } = this.#services;
+    const { store, storeName, clock, discovery, catalog, hooks, routing } = this.#services;
     try {
       await store.ready();
       clock.sync(await fetchStoreTime(store, requestId));
@@ -57,7 +59,7 @@ export class RouterLifecycle {
     }
     await this.#keys.check(catalog.providers.values(), (error) => hooks.onError(error));
     this.start();
-    await discovery.pending;
+    await Promise.all([discovery.pending, routing.start()]);
   }
 
   close(): Promise<void> {
@@ -73,6 +75,7 @@ export class RouterLifecycle {
       discovery,
       running,
       maintenance,
+      routing,
       billing,
       holds,
       requestLog,
@@ -95,7 +98,9 @@ export class RouterLifecycle {
       closeTimeoutMs,
       () => {},
     );
-    await withTimeout(requestLog.close(), closeTimeoutMs, () => {});
+    // Not by a store that doesn't answer: what providers have cost is lost with it.
+    const told = Promise.allSettled([requestLog.close(), routing.close()]);
+    await withTimeout(told, closeTimeoutMs, () => {});
     const { waiting } = billing;
     transport.close();
     agents.close();

@@ -3,6 +3,7 @@ import type { Model, Target } from '../catalog/model.ts';
 import { type ModelRecord, pricingRecord } from '../catalog/model-record.ts';
 import { unpricedFeatures } from '../catalog/unpriced-features.ts';
 import type { RoutingStrategy } from '../options/strategies.ts';
+import type { WeightsByHand } from '../upstream/weights-by-hand.ts';
 
 /** A model as operators see it: where its requests go, what they are sold for, and what they cost. */
 export interface ModelPrices {
@@ -22,6 +23,8 @@ export interface TargetPrices {
   readonly model: string;
   /** Its share of the requests, with the strategy `weighted`. */
   readonly weight: number;
+  /** An operator has set the weight, which the options say otherwise. */
+  readonly weightByHand?: { readonly at: Date; readonly by?: string; readonly configured: number };
   /** In USD, with the markup, as in `GET /models`. */
   readonly pricing: ModelRecord['pricing'];
   /** What the provider bills, in the same form; undefined if it is unknown. */
@@ -32,27 +35,33 @@ export interface TargetPrices {
   readonly unpriced: readonly string[];
 }
 
-export function modelPrices({ models }: Catalog): ModelPrices[] {
-  return models.map((model) => pricesOf(model));
+export function modelPrices({ models }: Catalog, weights: WeightsByHand): ModelPrices[] {
+  return models.map((model) => pricesOf(model, weights));
 }
 
-function pricesOf({ id, aliases, strategy, deprecation, targets }: Model): ModelPrices {
+export function pricesOf(
+  { id, aliases, strategy, deprecation, targets }: Model,
+  weights: WeightsByHand,
+): ModelPrices {
   const { shutdownAt } = deprecation ?? {};
   return {
     id,
     aliases,
     strategy,
     ...(shutdownAt !== undefined && { shutdownAt: new Date(shutdownAt) }),
-    targets: targets.map(targetPrices),
+    targets: targets.map((target) => targetPrices(target, weights)),
   };
 }
 
-function targetPrices(target: Target): TargetPrices {
-  const { provider, model, weight, price, cost, reportsCost } = target;
+function targetPrices(target: Target, weights: WeightsByHand): TargetPrices {
+  const { provider, model, price, cost, reportsCost } = target;
+  const byHand = weights.find(target);
+  const { at, by } = byHand ?? {};
   return {
     provider: provider.name,
     model,
-    weight,
+    weight: byHand?.weight ?? target.weight,
+    ...(at && { weightByHand: { at, ...(by !== undefined && { by }), configured: target.weight } }),
     pricing: pricingRecord(price),
     ...(cost && { cost: pricingRecord(cost) }),
     reportsCost,

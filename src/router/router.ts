@@ -106,7 +106,7 @@ export interface ChatCompletionsRouter extends NodeHandler {
   health(): readonly TargetStatus[];
   /** This process and its store, which it asks: whether it is available, and what waits for it. Never rejects. */
   status(): Promise<RouterStatus>;
-  /** Providers as this process sees them: their state, history, errors, keys and targets; ejects and readmits them by hand. */
+  /** Providers as this process sees them: their state, history, errors, keys and targets; ejects and readmits them by hand, and sets weights. */
   readonly providers: ProviderStates;
   /** The completions that run in this process now, oldest first. */
   requests(): readonly RunningRequest[];
@@ -210,7 +210,7 @@ export function createRouterWithTimers(
       const known = hostCaller(caller);
       return await listModels(known && (await authenticator.limited(known)), services);
     },
-    modelPrices: () => modelPrices(services.catalog),
+    modelPrices: () => modelPrices(services.catalog, services.breakers.weights),
     settled,
     reload: (changes: ReloadOptions) => {
       current.reload(changes);

@@ -14,9 +14,10 @@ import type { RequestLogStore } from '../ledger/contract/request-log.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { Maintenance } from '../ledger/operations/maintenance.ts';
 import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
+import { ProviderCosts } from '../billing/provider-costs.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
 import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
-import { nameOfStore, openStore, requestLogOf } from '../ledger/stores/open-store.ts';
+import { nameOfStore, openStore, requestLogOf, routingOf } from '../ledger/stores/open-store.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { EventTemplates } from '../metering/event-template.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
@@ -31,16 +32,17 @@ import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { LocalConversations } from '../upstream/conversations.ts';
 import { Failover } from '../upstream/failover.ts';
 import { Capacity } from '../upstream/capacity.ts';
+import { WaitingLine } from '../upstream/waiting-line.ts';
 import { ProviderKeys } from '../upstream/provider-keys.ts';
 import { RecentErrors } from '../upstream/recent-errors.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
 import { ProviderClient } from '../upstream/provider-client.ts';
 import { accountReads } from '../endpoints/account-record.ts';
 import { RunningAttempts } from '../upstream/attempt.ts';
-import { WaitingLine } from '../upstream/waiting-line.ts';
 import { StreamTermination } from '../upstream/stream-traits.ts';
 import { assertTransport, type Transport } from '../upstream/transport/transport.ts';
 import type { RouteServices } from './routes.ts';
+import { RoutingChanges, type RoutingChangesOptions } from './routing-changes.ts';
 
 export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'>;
 
@@ -57,28 +59,14 @@ export interface RouterServices extends RouteServices {
   readonly discovery: ModelDiscovery;
   readonly providerKeys: ProviderKeys;
   readonly maintenance: Maintenance;
+  readonly routing: RoutingChanges;
+  readonly providerCosts: ProviderCosts;
   readonly topUps: TopUps | undefined;
   readonly sessionTokens: SessionTokens | undefined;
   readonly transport: Transport;
   /** Ask providers for their models, whatever the transport. */
   readonly agents: Agents;
 }
-
-type UpstreamServices = Pick<
-  RouterServices,
-  | 'transport'
-  | 'breakers'
-  | 'conversations'
-  | 'providerKeys'
-  | 'capacity'
-  | 'waitingLine'
-  | 'recentErrors'
-  | 'failover'
-  | 'termination'
-  | 'eventTemplates'
-  | 'running'
-  | 'detachedReads'
->;
 
 /**
  * Makes the parts of a router from its options. Starts nothing.
@@ -109,6 +97,12 @@ export function createServices(
   const { authenticate, cacheKey } = options;
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
+  const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
+  const changes = createRouting(
+    { store: routingOf(plainStore), breakers, catalog: () => current.catalog, onError },
+    clock,
+  );
+  const { providerCosts } = changes;
   const sessionTokens = resolveSessions(options.sessions);
   const thresholds = resolveThresholds(options.thresholds);
   const topUps = thresholds.topUp && new TopUps({ store, topUp: thresholds.topUp, onError });
@@ -119,12 +113,14 @@ export function createServices(
     calibrations,
     settings,
     onSettled: hooks.onSettled,
+    onCost: (provider, cost) => {
+      providerCosts.add(provider, cost);
+    },
     onError,
     tell: emit,
     ...timers,
   });
   return {
-    ...createUpstream(options.transport, agents, settings, hooks),
     usage: createUsageQueries(store, () => clock.now(), dimensionNames(settings.dimensions)),
     settings,
     hooks,
@@ -134,6 +130,7 @@ export function createServices(
     clock,
     store,
     storeName: nameOfStore(options.store),
+    ...changes,
     maintenance: new Maintenance({ store, emit, onError, journalRetentionDays, usageRetentionDays }),
     sessionTokens,
     authenticator: new Authenticator({
@@ -155,22 +152,36 @@ export function createServices(
       return current.catalog;
     },
     discovery: current.discovery,
+    ...createUpstream(options, settings, agents, breakers),
     agents,
     calibrations,
     buffered: new BufferedBytes(settings),
   };
 }
 
-/** What asks providers, and what it learns of them. */
+/** What sends requests to providers, and what is learned of them. @throws {TypeError} naming the invalid option */
 function createUpstream(
-  transportOption: ChatCompletionsRouterOptions['transport'],
+  options: ChatCompletionsRouterOptions,
+  { retries }: Settings,
   agents: Agents,
-  { health, retries }: Settings,
-  hooks: HookRunner,
-): UpstreamServices {
-  const transport = transportOption?.create() ?? new HttpProxyTransport(agents);
+  breakers: CircuitBreakers,
+): Pick<
+  RouterServices,
+  | 'transport'
+  | 'breakers'
+  | 'conversations'
+  | 'providerKeys'
+  | 'capacity'
+  | 'waitingLine'
+  | 'recentErrors'
+  | 'failover'
+  | 'termination'
+  | 'eventTemplates'
+  | 'running'
+  | 'detachedReads'
+> {
+  const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
   assertTransport(transport);
-  const breakers = new CircuitBreakers({ settings: health, emit: hooks.onHealthChange });
   const providerKeys = new ProviderKeys();
   const capacity = new Capacity();
   const recentErrors = new RecentErrors();
@@ -189,6 +200,21 @@ function createUpstream(
     running: new RunningAttempts(),
     detachedReads: new DetachedReads(),
   };
+}
+
+/** What operators change of the routing, and what providers cost. */
+function createRouting(
+  options: Omit<RoutingChangesOptions, 'costs'>,
+  clock: StoreClock,
+): Pick<RouterServices, 'routing' | 'providerCosts'> {
+  const providerCosts = new ProviderCosts(
+    () => clock.now(),
+    () => {
+      routing.reached();
+    },
+  );
+  const routing = new RoutingChanges({ ...options, costs: providerCosts });
+  return { routing, providerCosts };
 }
 
 /** The app's hooks, and those of the log of requests, which reports its errors to them. */

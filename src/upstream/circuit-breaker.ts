@@ -15,6 +15,7 @@ import {
   TargetHistory,
   UNKNOWN_SPEED,
 } from './target-history.ts';
+import { WeightsByHand } from './weights-by-hand.ts';
 
 export interface CircuitBreakerOptions {
   /** Undefined: no target is ever ejected; latencies are still measured. */
@@ -38,6 +39,7 @@ const DEGRADED = 0.1;
 export class CircuitBreakers {
   readonly #byTarget: PerTarget<CircuitBreaker>;
   readonly byHand: EjectionsByHand;
+  readonly weights: WeightsByHand = new WeightsByHand();
 
   constructor(options: CircuitBreakerOptions) {
     this.byHand = new EjectionsByHand(options.emit);

@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+
 import type { Target } from '../catalog/model.ts';
 import type { HealthChange } from '../observability/hooks.ts';
 import type { EjectionByHand } from '../observability/provider-status.ts';
@@ -5,10 +7,20 @@ import type { EjectionByHand } from '../observability/provider-status.ts';
 /** In place of a health key: all targets of the provider. A pattern may be `*`. */
 const ALL = '';
 
-/** The providers and targets that operators of this process have ejected. They outlive a reload. */
+/** An ejection, and of what. */
+export interface PlacedEjection {
+  readonly provider: string;
+  /** The target's health key; undefined: all targets of the provider. */
+  readonly model?: string | undefined;
+  readonly ejection: EjectionByHand;
+}
+
+type ByModel = Map<string, EjectionByHand>;
+
+/** The providers and targets that operators have ejected, or that have cost what they may. They outlive a reload. */
 export class EjectionsByHand {
   /** By provider and health key. */
-  readonly #byProvider = new Map<string, Map<string, EjectionByHand>>();
+  #byProvider: ReadonlyMap<string, ByModel> = new Map();
   readonly #emit: (change: HealthChange) => void;
 
   constructor(emit: (change: HealthChange) => void) {
@@ -20,18 +32,32 @@ export class EjectionsByHand {
     return this.#byProvider.size === 0;
   }
 
-  /** @param model - the target's health key; all targets of the provider by default */
-  eject(provider: string, ejection: EjectionByHand, model: string = ALL): void {
-    let models = this.#byProvider.get(provider);
-    if (!models) this.#byProvider.set(provider, (models = new Map()));
-    models.set(model, ejection);
-    this.#tell('target_ejected', provider, model, ejection);
+  /** From now on these are ejected, and no others: tells of those that are new, changed or gone. Of two of a place, the first counts. */
+  replace(given: readonly PlacedEjection[]): void {
+    const before = this.#byProvider;
+    const after = new Map<string, ByModel>();
+    for (const { provider, model = ALL, ejection } of given) {
+      let models = after.get(provider);
+      if (!models) after.set(provider, (models = new Map()));
+      if (!models.has(model)) models.set(model, ejection);
+    }
+    this.#byProvider = after;
+    for (const [provider, model, ejection] of entriesOf(before)) {
+      if (!after.get(provider)?.has(model)) this.#tell('target_recovered', provider, model, ejection);
+    }
+    for (const [provider, model, ejection] of entriesOf(after)) {
+      if (isDeepStrictEqual(before.get(provider)?.get(model), ejection)) continue;
+      this.#tell('target_ejected', provider, model, ejection);
+    }
   }
 
-  /** @param model - as in `eject`; by default the provider and all its targets */
-  readmit(provider: string, model?: string): void {
-    const models = this.#byProvider.get(provider);
-    for (const each of model === undefined ? [...(models?.keys() ?? [])] : [model]) this.#end(provider, each);
+  /** Ends those whose time is over. */
+  expire(now: number): void {
+    const isOver = ({ until }: EjectionByHand): boolean => until !== undefined && until.getTime() <= now;
+    const all = entriesOf(this.#byProvider);
+    if (!all.some(([, , ejection]) => isOver(ejection))) return;
+    const left = all.filter(([, , ejection]) => !isOver(ejection));
+    this.replace(left.map(([provider, model, ejection]) => ({ provider, model, ejection })));
   }
 
   /** The ejection of a target, or of its provider. */
@@ -48,24 +74,15 @@ export class EjectionsByHand {
   #find(provider: string, model: string, now: number): EjectionByHand | undefined {
     const ejection = this.#byProvider.get(provider)?.get(model);
     if (ejection?.until === undefined || ejection.until.getTime() > now) return ejection;
-    this.#end(provider, model);
+    this.expire(now);
     return undefined;
-  }
-
-  #end(provider: string, model: string): void {
-    const models = this.#byProvider.get(provider);
-    const ejection = models?.get(model);
-    if (!models || !ejection) return;
-    models.delete(model);
-    if (models.size === 0) this.#byProvider.delete(provider);
-    this.#tell('target_recovered', provider, model, ejection);
   }
 
   #tell(
     type: HealthChange['type'],
     provider: string,
     model: string,
-    { by, reason, until }: EjectionByHand,
+    { by, reason, until, stopAt }: EjectionByHand,
   ): void {
     this.#emit({
       type,
@@ -73,10 +90,16 @@ export class EjectionsByHand {
       model: model === ALL ? '*' : model,
       ...(model === ALL && { wholeProvider: true }),
       failuresInARow: 0,
-      byHand: true,
+      ...(stopAt ? { stopAt } : { byHand: true }),
       ...(by !== undefined && { by }),
       ...(reason !== undefined && { reason }),
       ...(type === 'target_ejected' && until && { retryAt: until.getTime() }),
     });
   }
+}
+
+function entriesOf(byProvider: ReadonlyMap<string, ByModel>): (readonly [string, string, EjectionByHand])[] {
+  return [...byProvider].flatMap(([provider, models]) =>
+    [...models].map(([model, ejection]) => [provider, model, ejection] as const),
+  );
 }

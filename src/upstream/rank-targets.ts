@@ -44,10 +44,14 @@ export function rankTargets(
 }
 
 /** Efraimidis and Spirakis: sorting by exponential times with rate `weight` is a weighted draw without replacement. */
-function byWeight(targets: readonly Target[], { conversation, random }: RankTerms): readonly Target[] {
+function byWeight(
+  targets: readonly Target[],
+  { breakers, conversation, random }: RankTerms,
+): readonly Target[] {
   return ascending(targets, (target) => {
     const drawn = conversation ? conversation.draw(target) : random();
-    return -Math.log(1 - drawn) / target.weight;
+    const weight = breakers.weights.of(target);
+    return weight === 0 ? Infinity : -Math.log(1 - drawn) / weight;
   });
 }
 

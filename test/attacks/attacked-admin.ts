@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { Operator } from '../../src/admin.ts';
 import { endpoints } from '../../src/admin/endpoints.ts';
 import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from '../helpers/admin.ts';
-import { type Gateway, QUESTION, startGateway } from '../helpers/gateway.ts';
+import { FAST_MODEL, type Gateway, QUESTION, startGateway } from '../helpers/gateway.ts';
 
 /** One change of the admin API, as a call that is made where nothing refuses it. */
 export interface AdminChange {
@@ -33,6 +33,7 @@ export async function startAttackedAdmin(
 ): Promise<AttackedAdmin> {
   const gateway = await startGateway({
     sessions: { secret: 'a secret of the tests, of 32 characters or more' },
+    models: { 'acme/fast': { ...FAST_MODEL, strategy: 'weighted' } },
   });
   const door = await startAdmin({
     router: gateway.router,
@@ -71,7 +72,7 @@ async function changesOf(gateway: Gateway): Promise<AdminChange[]> {
     ttlMs: 60_000,
     origins: ['https://chat.example.com'],
   });
-  router.providers.eject('loopback', { by: 'bob' });
+  await router.providers.eject('loopback', { by: 'bob' });
   const bodies: Record<string, readonly [params: Readonly<Record<string, string>>, body?: object]> = {
     updateAccount: [{}, { frozen: true }],
     deleteAccount: [{ account: 'old' }],
@@ -92,6 +93,7 @@ async function changesOf(gateway: Gateway): Promise<AdminChange[]> {
     revokeSession: [{}, { session }],
     ejectProvider: [{ name: 'loopback' }, { reason: 'for me' }],
     readmitProvider: [{ name: 'loopback' }, {}],
+    setWeight: [{ name: 'loopback' }, { model: 'acme/fast', weight: 7 }],
   };
   const changing = endpoints.filter(({ change }) => change !== undefined);
   expect(Object.keys(bodies).toSorted()).toEqual(changing.map(({ operation }) => operation).toSorted());
@@ -113,5 +115,6 @@ async function stateOf(door: AdminDoor): Promise<unknown> {
     state,
     ejection,
   ]);
-  return { answers, providers };
+  const models = (await door.ask('GET', '/models')).body.data;
+  return { answers, providers, models };
 }

@@ -93,8 +93,8 @@ describe('a customer who names conversations', () => {
     dear.script = BUSY;
     await ask(gateway, 's1');
     dear.script = OK;
-    gateway.router.providers.readmit('dear');
-    gateway.router.providers.eject('cheap');
+    await gateway.router.providers.readmit('dear');
+    await gateway.router.providers.eject('cheap');
     const { length } = cheap.received;
     for (const session of ['s1', 's1', 's2']) await ask(gateway, session);
     expect(cheap.received).toHaveLength(length);
@@ -109,7 +109,7 @@ describe('a customer who names conversations', () => {
     await ask(gateway, 's1');
     await ask(gateway, '');
     dear.script = OK;
-    gateway.router.providers.readmit('dear');
+    await gateway.router.providers.readmit('dear');
     const { length } = cheap.received;
     await ask(victim, 's1');
     await ask(victim, '');

@@ -23,6 +23,7 @@ import { describeMovedBudgets } from './ledger-moved-budgets.ts';
 import { describeOrphans } from './ledger-orphans.ts';
 import { describeParts } from './ledger-parts.ts';
 import { describeRequestLog } from './request-log.ts';
+import { describeRouting } from './routing.ts';
 import { describeUsage } from './ledger-usage.ts';
 import { describeMissingWitnesses, describeWitnesses } from './ledger-witnesses.ts';
 
@@ -76,6 +77,7 @@ export function describeLedgerStore<Store extends LedgerStore>(
     describeDimensions(ledger);
     describeGateways(ledger);
     describeRequestLog(ledger);
+    describeRouting(ledger);
     describeCredits(ledger);
     describeCreditLines(ledger);
     describeAllowances(ledger);

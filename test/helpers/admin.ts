@@ -49,16 +49,18 @@ export async function startAdmin(
     readonly router?: ChatCompletionsRouter;
     readonly store?: NonNullable<ChatCompletionsRouterOptions['store']>;
     readonly providers?: ChatCompletionsRouterOptions['providers'];
+    readonly models?: ChatCompletionsRouterOptions['models'];
   } = {},
 ): Promise<AdminDoor> {
   const {
     mount = mountAdminOnNode,
     store = 'memory:',
     providers = {},
+    models = {},
     router: given,
     ...adminOptions
   } = options;
-  const router = given ?? createChatCompletionsRouter({ store, providers, models: {}, sessions: SESSIONS });
+  const router = given ?? createChatCompletionsRouter({ store, providers, models, sessions: SESSIONS });
   const audits: AuditEvent[] = [];
   const errors: Error[] = [];
   const admin = createAdminRouter(router, {

@@ -10,6 +10,7 @@ import {
   createChatCompletionsRouter,
   type Hooks,
   MemoryStore,
+  type ModelOptions,
   type ProviderOptions,
   type Settled,
 } from '../../src/index.ts';
@@ -54,6 +55,14 @@ export interface GatewayOptions extends Partial<ChatCompletionsRouterOptions> {
   readonly learnsOfLeavers?: boolean;
 }
 
+/** What `startGateway` serves as `acme/fast`. */
+export const FAST_MODEL: ModelOptions = {
+  targets: ['loopback/upstream-model'],
+  pricing: PRICING,
+  contextWindow: 8192,
+  maxOutputTokens: 1000,
+};
+
 export async function startGateway(
   options: GatewayOptions = {},
   mount: Mount = mountOnNode,
@@ -85,12 +94,7 @@ export async function startGateway(
       },
     },
     models: {
-      'acme/fast': {
-        targets: ['loopback/upstream-model'],
-        pricing: PRICING,
-        contextWindow: 8192,
-        maxOutputTokens: 1000,
-      },
+      'acme/fast': FAST_MODEL,
     },
     ...transportOption(),
     hooks: isSeveral(hooks) ? [own, ...hooks] : { ...own, ...hooks },

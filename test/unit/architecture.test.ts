@@ -224,6 +224,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'ledger/reliability/store-caller.ts': 'tells that the store is back',
   'ledger/stores/sqlite/sqlite-queue.ts': 'pauses between two tries, and what counts of them',
   'ledger/stores/sqlite/sqlite-session.ts': 'pauses between two tries',
+  'router/routing-changes.ts': 'reads what operators have changed',
   'observability/opentelemetry/spans.ts': 'ends a span without its charge',
   'testing/script.ts': 'pauses of a fake provider',
   'request-log/request-log.ts': 'writes and trims from time to time',

@@ -71,24 +71,47 @@ export const readmitProviderCommand: GatewayCommand = {
   },
 };
 
-/** A provider's name has no slash, a model's may have. */
-function placeOf({ positionals: [place = ''] }: Invocation): {
+export const weightCommand: GatewayCommand = {
+  name: 'providers weight',
+  summary: 'Set the share of the requests of a model that a provider gets',
+  asksGateway: true,
+  positionals: 'MODEL PROVIDER[/MODEL] WEIGHT',
+  options: {},
+  examples: ['providers weight openai/gpt-5 azure 3', 'providers weight openai/gpt-5 openai/gpt-5-mini 0.5'],
+  async run({ positionals: [model = '', place = '', text = ''], gateway, print }) {
+    if (!/^\d{1,10}(\.\d{1,6})?$/.test(text)) {
+      throw new UsageError(`WEIGHT must be a number of 0 or more, got ${JSON.stringify(text)}`);
+    }
+    const after = await gateway.setWeight({ ...partsOf(place), model, weight: Number(text) });
+    const lines = after.targets.map(
+      ({ provider, model: upstream, weight }) => `${provider}/${upstream} ${weight}`,
+    );
+    print(`${model}: ${lines.join(', ')}`, after);
+    return true;
+  },
+};
+
+function placeOf({ positionals: [place = ''] }: Invocation): Place {
+  return partsOf(place);
+}
+
+interface Place {
   readonly name: string;
   readonly target?: string;
-} {
+}
+
+/** A provider's name has no slash, a model's may have. */
+function partsOf(place: string): Place {
   const [name = ''] = place.split('/', 1);
   return place === name ? { name } : { name, target: place.slice(name.length + 1) };
 }
 
-function printState(
-  { print }: Invocation,
-  { name, target }: { readonly name: string; readonly target?: string },
-  after: ProviderStatus,
-): void {
+function printState({ print }: Invocation, { name, target }: Place, after: ProviderStatus): void {
   const found = target === undefined ? after : after.targets.find(({ model }) => model === target);
   const { state = 'unused', ejection } = found ?? {};
   const until = ejection?.until === undefined ? '' : ` until ${ejection.until}`;
-  print(`${target === undefined ? name : `${name}/${target}`}: ${state}${until}`, after);
+  const where = after.changes_reach === 'this_process' ? ', in the process that answered' : '';
+  print(`${target === undefined ? name : `${name}/${target}`}: ${state}${until}${where}`, after);
 }
 
 /** A provider, or one of its targets. */

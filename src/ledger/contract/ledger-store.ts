@@ -11,6 +11,7 @@ import type {
 } from './key-records.ts';
 import type { NanoDollars } from './money.ts';
 import type { RequestLogStore } from './request-log.ts';
+import type { RoutingStore } from './routing.ts';
 import type { ReplyMeta, MakesAccount, DurabilityInfo, Witnessed } from './reply.ts';
 import type { DimensionRow, Dimensions, Ending, SettledUsage, UsageRow } from './usage.ts';
 
@@ -18,6 +19,7 @@ export type * from './account-changes.ts';
 export type * from './allowances.ts';
 export type * from './journal-line.ts';
 export type { RequestLogPage, RequestLogRow, RequestLogStore } from './request-log.ts';
+export type { CostBatch, ProviderCost, RoutingChange, RoutingState, RoutingStore } from './routing.ts';
 export type { Witness, Witnessed } from './reply.ts';
 export type { DimensionRow, Dimensions, Ending, SettledUsage, UsageRow } from './usage.ts';
 
@@ -52,6 +54,9 @@ export interface LedgerStore extends AccountChanges, KeyCommands {
 
   /** Beside the books. Without one, requests are logged in the process's memory. */
   readonly requestLog?: RequestLogStore;
+
+  /** Beside the books. Without one, what operators change of the routing holds for their process, until it ends. */
+  readonly routing?: RoutingStore;
 
   /** Resolves once the store can be used; rejects with an Error that says why it can't. */
   ready?(): Promise<void>;

@@ -3,6 +3,7 @@ import type { Allowance } from '../contract/allowances.ts';
 import type { AccountState, LedgerStore, Lot } from '../contract/ledger-store.ts';
 import type { KeyHashes, KeyState } from '../contract/key-records.ts';
 import { type MigrationPlan, planMigration, type PlannedKey } from './migration-plan.ts';
+import { migrateRouting } from './migrate-routing.ts';
 import { GATEWAY_LEASE_MS } from './maintenance.ts';
 import { formatUsd, MAX_AMOUNT } from '../contract/money.ts';
 
@@ -43,7 +44,7 @@ export class MigrationRefusedError extends Error {
 }
 
 /**
- * Copies all accounts of a store to another one: available credits, lots and API keys.
+ * Copies all accounts of a store to another one: available credits, lots and API keys; and what operators have changed of the routing.
  *
  * No router may use either store meanwhile: while one does, or was killed less than two minutes ago, the migration is refused. It can be interrupted and repeated, until a router has used the new store.
  * Journals and past charges are not copied: export them before. Afterwards both stores are compared, and the new one is
@@ -75,6 +76,7 @@ export async function migrate(
     if (plan && !(await applyPlan(plan, to))) notDurable.push(account);
     onAccount?.(account, 'moved');
   }
+  await migrateRouting(from, to);
   return compareStores(from, to, notDurable, onAccount);
 }
 

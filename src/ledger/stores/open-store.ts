@@ -1,6 +1,8 @@
 import type { LedgerStore } from '../contract/ledger-store.ts';
 import type { RequestLogStore } from '../contract/request-log.ts';
+import type { RoutingStore } from '../contract/routing.ts';
 import { MemoryRequestLog } from './memory/memory-request-log.ts';
+import { MemoryRouting } from './memory/memory-routing.ts';
 import { MemoryStore } from './memory/memory-store.ts';
 import { RedisStore, type RedisStoreOptions } from './redis/redis-store.ts';
 import { withoutPassword } from './redis/redis-url.ts';
@@ -34,6 +36,11 @@ export function openStore(
 /** The store's log of requests; a log in memory for a store that has none. */
 export function requestLogOf({ requestLog }: LedgerStore): RequestLogStore {
   return requestLog ?? new MemoryRequestLog();
+}
+
+/** What operators change of the routing: in memory for a store that has no place for it. */
+export function routingOf({ routing }: LedgerStore): RoutingStore {
+  return routing ?? new MemoryRouting();
 }
 
 /** A store in messages: its URL, without a password. */

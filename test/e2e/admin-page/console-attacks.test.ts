@@ -270,6 +270,6 @@ async function startHostileGateway(): Promise<Gateway> {
     }),
   );
   await ask(200);
-  router.providers.eject('loopback', { by: SCRIPT, reason: SCRIPT });
+  await router.providers.eject('loopback', { by: SCRIPT, reason: SCRIPT });
   return { ...gateway, key };
 }

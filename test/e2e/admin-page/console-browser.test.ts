@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 
 import { StoreUnavailableError } from '../../../src/index.ts';
 import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
-import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { FAST_MODEL, type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerJson, completionBody } from '../../helpers/provider.ts';
 import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
 
@@ -34,7 +34,11 @@ describe.skipIf(!CHROMIUM)('the console in a browser', () => {
 
   beforeEach(async () => {
     problems = [];
-    gateway = await startGateway({ retries: false });
+    gateway = await startGateway({
+      retries: false,
+      provider: { stopAt: { amount: '100.00', per: 'month' } },
+      models: { 'acme/fast': { ...FAST_MODEL, strategy: 'weighted' } },
+    });
     door = await startAdmin({ router: gateway.router });
     context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
     context.on('request', (request) => {
@@ -119,6 +123,37 @@ describe.skipIf(!CHROMIUM)('the console in a browser', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Readmit' }).click();
     await page.getByRole('button', { name: 'Eject loopback', exact: true }).waitFor();
     expect((await gateway.post(QUESTION)).status).toBe(200);
+  });
+
+  it('shows what a provider has cost of what it may', async () => {
+    await ask();
+    await open('#/providers');
+    await page.getByText('Cost this month').waitFor();
+    await page.getByText(/^\$0\.0000\d+ of \$100\.00$/).waitFor();
+  });
+
+  it('sets the weight of a target, says who did, and takes it back', async () => {
+    await open('#/models');
+    const button = page.getByRole('button', { name: 'Set weight of acme/fast at loopback/upstream-model' });
+    await button.click();
+    await page.getByRole('textbox', { name: 'Weight' }).fill('-1');
+    await page.getByRole('dialog').getByRole('button', { name: 'Set weight' }).click();
+    await page.getByText('weight must be a number from 0 to 1000000000').waitFor();
+    await page.getByRole('textbox', { name: 'Weight' }).fill('0.5');
+    await page.getByRole('dialog').getByRole('button', { name: 'Set weight' }).click();
+    await page.getByText('upstream-model, weight 0.5 by ada, else 1').waitFor();
+    expect(gateway.router.modelPrices()[0]?.targets[0]?.weight).toBe(0.5);
+    expect(door.audits.at(-1)).toMatchObject({
+      action: 'providers.weight',
+      operator: 'ada',
+      after: { weight: 0.5 },
+    });
+    await button.click();
+    await page.getByRole('textbox', { name: 'Weight' }).fill('1');
+    await page.getByRole('dialog').getByRole('button', { name: 'Set weight' }).click();
+    await page.getByText('upstream-model, weight 1', { exact: true }).waitFor();
+    // The 400 that was asked for is an error in the browser's log.
+    problems.splice(0, Infinity, ...problems.filter((text) => !text.includes('status of 400')));
   });
 
   it('grants, adjusts, limits and freezes an account', async () => {

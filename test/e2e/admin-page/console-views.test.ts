@@ -209,7 +209,7 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     const response = await gateway.post({ ...QUESTION, user: HOSTILE });
     await response.text();
     const id = response.headers.get('x-request-id') ?? '';
-    gateway.router.providers.eject('loopback', { reason: HOSTILE, by: HOSTILE });
+    await gateway.router.providers.eject('loopback', { reason: HOSTILE, by: HOSTILE });
     for (const view of [
       '#days=7',
       '#/accounts',

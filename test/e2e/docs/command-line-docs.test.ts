@@ -49,7 +49,8 @@ describe(`docs/${PAGE}`, () => {
   /** What the commands on providers ask, at an address of its own. */
   async function startGateway(): Promise<AdminDoor> {
     const targets = ['groq/llama-3.3-70b-versatile'];
-    const model = { targets, pricing: { input: '1', output: '1' }, maxOutputTokens: 1000 };
+    const pricing = { input: '1', output: '1' };
+    const model = { targets, strategy: 'weighted', pricing, maxOutputTokens: 1000 } as const;
     const router = createChatCompletionsRouter({
       store: 'memory:',
       providers: { groq: { apiKey: 'sk-test' } },

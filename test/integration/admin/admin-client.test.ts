@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { type AdminClient, AdminApiError, createAdminClient } from '../../../src/client.ts';
 import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
-import { type Gateway, listen, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { FAST_MODEL, type Gateway, listen, QUESTION, startGateway } from '../../helpers/gateway.ts';
 
 interface Setup {
   readonly gateway: Gateway;
@@ -13,7 +13,10 @@ interface Setup {
 }
 
 async function start(): Promise<Setup> {
-  const gateway = await startGateway({ sessions: { secret: 's'.repeat(32) } });
+  const gateway = await startGateway({
+    sessions: { secret: 's'.repeat(32) },
+    models: { 'acme/fast': { ...FAST_MODEL, strategy: 'weighted' } },
+  });
   const door = await startAdmin({ router: gateway.router });
   onTestFinished(async () => {
     await door.close();
@@ -116,6 +119,8 @@ describe('a client of the admin API', () => {
     expect((await noted.listProviders()).data).toMatchObject([{ name: 'loopback', state: 'healthy' }]);
     expect(await noted.ejectProvider({ name: 'loopback', for_ms: 1000 })).toMatchObject({ state: 'ejected' });
     expect(await noted.readmitProvider({ name: 'loopback' })).toMatchObject({ state: 'healthy' });
+    const weight = { name: 'loopback', model: 'acme/fast', weight: 2 };
+    expect((await noted.setWeight(weight)).targets).toMatchObject([{ weight: 2 }]);
     expect(await noted.deleteAccount({ account })).toBeDefined();
     const { paths } = await noted.getDescription();
     expect(await noted.getPage()).toMatch(/^<!doctype html>/i);

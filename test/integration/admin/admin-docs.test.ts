@@ -57,7 +57,11 @@ describe('the page of the admin API', () => {
 
   it('has a command for each that runs as it stands there', { timeout: 30_000 }, async () => {
     const store = new MemoryStore();
-    const door = await startAdmin({ store, providers: { groq: { apiKey: 'sk-groq' } } });
+    const door = await startAdmin({
+      store,
+      providers: { groq: { apiKey: 'sk-groq' } },
+      models: { 'meta/llama': { targets: ['groq/llama'], strategy: 'weighted', pricing: 'free' } },
+    });
     await chargeRequest(store);
     const env: NodeJS.ProcessEnv = {
       REQUEST,

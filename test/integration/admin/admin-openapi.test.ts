@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { endpoints } from '../../../src/admin/endpoints.ts';
 import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
-import { clientsOf, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { clientsOf, FAST_MODEL, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { nodes, type OpenApiDocument, problems, resolve } from '../../helpers/openapi.ts';
 
 async function readDocument(door: AdminDoor): Promise<OpenApiDocument> {
@@ -77,7 +77,7 @@ describe('the description of the admin API', () => {
   });
 
   it('describes what is answered, to the last member', async () => {
-    const gateway = await startGateway();
+    const gateway = await startGateway({ models: { 'acme/fast': { ...FAST_MODEL, strategy: 'weighted' } } });
     const door = await startAdmin({ router: gateway.router });
     const document = await readDocument(door);
     const seen = new Set<string>();
@@ -193,6 +193,10 @@ describe('the description of the admin API', () => {
     await check('POST', '/providers/{name}/eject', '/providers/loopback/eject', eject);
     await check('POST', '/providers/{name}/eject', '/providers/nobody/eject', {});
     await check('GET', '/providers', '/providers');
+    const weight = { model: 'acme/fast', weight: 0.5 };
+    await check('POST', '/providers/{name}/weight', '/providers/loopback/weight', weight);
+    await check('POST', '/providers/{name}/weight', '/providers/nobody/weight', weight);
+    await check('GET', '/models', '/models');
     await check('POST', '/providers/{name}/readmit', '/providers/loopback/readmit', {});
     await check('POST', '/providers/{name}/readmit', '/providers/loopback/readmit', { target: 'x' });
     gateway.provider.script = () => {};

@@ -87,6 +87,7 @@ describe('what operators see of providers, and do with them', () => {
     expect(body.data[0]).toEqual({
       name: 'main',
       state: 'unused',
+      changes_reach: 'this_process',
       running: 0,
       recent: { requests: 0, errors: 0 },
       history: [],
@@ -341,7 +342,7 @@ describe('what operators see of providers, and do with them', () => {
 
   it('does the same for the host, in JavaScript', async () => {
     const { providers } = gateway.router;
-    const ejected = providers.eject('spare', {
+    const ejected = await providers.eject('spare', {
       target: 'large',
       forMs: 60_000,
       by: 'deploy',
@@ -350,11 +351,11 @@ describe('what operators see of providers, and do with them', () => {
     const ejection = { by: 'deploy', reason: 'leaked ***' };
     expect(ejected.targets).toMatchObject([{ state: 'ejected', ejection }]);
     expect(gateway.router.health()).toMatchObject([{ provider: 'spare', model: 'large', state: 'ejected' }]);
-    expect(providers.readmit('spare').targets).toEqual([]);
-    expect(() => providers.eject('spare', { target: 'none' })).toThrow(
+    expect((await providers.readmit('spare')).targets).toEqual([]);
+    await expect(providers.eject('spare', { target: 'none' })).rejects.toThrow(
       new TypeError('target must be one of large, got "none"'),
     );
-    expect(() => providers.eject('none')).toThrow(
+    await expect(providers.eject('none')).rejects.toThrow(
       new TypeError('provider must be one of main, spare, idle, got "none"'),
     );
   });

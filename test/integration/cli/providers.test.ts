@@ -97,14 +97,18 @@ describe('the commands providers', () => {
 
   it('eject and readmit, by the name of the operator that the token is', async () => {
     const eject = await command('eject', 'main/vendor/large', '--reason', 'wrong answers', '--for', '600');
-    expect(eject.stdout).toMatch(/^main\/vendor\/large: ejected until 20\S+Z\n$/);
+    expect(eject.stdout).toMatch(
+      /^main\/vendor\/large: ejected until 20\S+Z, in the process that answered\n$/,
+    );
     expect(gateway.router.providers.list()).toMatchObject([
       { targets: [{ model: 'vendor/large', ejection: { by: 'ada', reason: 'wrong answers' } }] },
     ]);
     expect((await gateway.post(QUESTION)).status).toBe(503);
-    expect((await command('readmit', 'main/vendor/large')).stdout).toBe('main/vendor/large: unused\n');
-    expect((await command('eject', 'main')).stdout).toBe('main: ejected\n');
-    expect((await command('readmit', 'main')).stdout).toBe('main: unused\n');
+    expect((await command('readmit', 'main/vendor/large')).stdout).toBe(
+      'main/vendor/large: unused, in the process that answered\n',
+    );
+    expect((await command('eject', 'main')).stdout).toBe('main: ejected, in the process that answered\n');
+    expect((await command('readmit', 'main')).stdout).toBe('main: unused, in the process that answered\n');
     expect((await ask()).status).toBe(200);
   });
 
@@ -112,6 +116,14 @@ describe('the commands providers', () => {
     [['eject', 'nobody'], 1, 'There is no provider "nobody". Providers: main.'],
     [['eject', 'main/none'], 1, 'target must be one of vendor/large, got "none".'],
     [['eject', 'main', '--for', 'ever'], 2, '--for must be a whole number, got "ever"'],
+    [['weight', 'acme/fast', 'main', 'x'], 2, 'WEIGHT must be a number of 0 or more, got "x"'],
+    [['weight', 'acme/none', 'main', '1'], 1, 'There is no model "acme/none".'],
+    [['weight', 'acme/fast', 'no', '1'], 1, 'acme/fast has no target "no". Targets: main/vendor/large.'],
+    [
+      ['weight', 'acme/fast', 'main', '1'],
+      1,
+      'Requests of acme/fast are not spread by weight: its strategy is ordered.',
+    ],
     [['--errors', '--keys'], 2, '--errors and --keys exclude each other'],
     [['--csv', '--json'], 2, '--json and --csv exclude each other'],
   ])('say what is wrong with %j', async (args, code, message) => {

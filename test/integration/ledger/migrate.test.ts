@@ -375,4 +375,17 @@ describe('a migration while a gateway uses a store', () => {
     clock.now += 120_000;
     expect(await migrate(from, inFile())).toMatchObject({ accounts: 1 });
   });
+
+  it('copies changes of the routing and costs of providers once, to a store that has none', async () => {
+    const [file, server, taken] = [inFile(), inRedis(), inFile()];
+    await file.routing?.write({ from: '', to: 'v1', document: '{"form":1}' });
+    const costs = [{ provider: 'openai', from: NOON, until: NOON + DAY, amount: 5n }];
+    await file.routing?.addCosts({ writer: 'one', number: 1, costs });
+    await migrate(file, server);
+    await migrate(file, server);
+    expect(await server.routing?.read()).toEqual({ version: 'v1', document: '{"form":1}', costs });
+    await taken.routing?.write({ from: '', to: 'own', document: '{}' });
+    await migrate(server, taken);
+    expect(await taken.routing?.read()).toEqual({ version: 'own', document: '{}', costs });
+  });
 });

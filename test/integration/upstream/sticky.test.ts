@@ -157,9 +157,9 @@ describe('a conversation', () => {
   it('leaves a target that an operator has ejected', async () => {
     await start();
     expect(await turn({ session: 's1' })).toBe('first sk-first');
-    gateway.router.providers.eject('first');
+    await gateway.router.providers.eject('first');
     expect(await turn({ session: 's1' })).toBe('second sk-second');
-    gateway.router.providers.readmit('first');
+    await gateway.router.providers.readmit('first');
     expect(await turn({ session: 's1' })).toBe('second sk-second');
   });
 

@@ -47,6 +47,7 @@ const COMMANDS_OF: Readonly<Record<string, readonly string[]>> = {
   listProviders: ['providers'],
   ejectProvider: ['providers eject'],
   readmitProvider: ['providers readmit'],
+  setWeight: ['providers weight'],
   listTargets: ['health'],
   listRunningRequests: ['requests running'],
   getStatus: ['status', 'requests waiting'],

@@ -112,7 +112,7 @@ describe('the docs', () => {
     );
     const shown = [
       ...commandLine.matchAll(
-        /^\$ npx chat-completions-router ((?:credits|keys|requests|sessions) \w+|accounts (?:get|update)|providers (?:eject|readmit)|\w+)/gm,
+        /^\$ npx chat-completions-router ((?:credits|keys|requests|sessions) \w+|accounts (?:get|update)|providers (?:eject|readmit|weight)|\w+)/gm,
       ),
     ].map(([, name]) => name);
     expect(new Set(shown)).toEqual(new Set(names));

@@ -53,6 +53,26 @@ describe('an option that can only be a mistake', () => {
       create({ health: { coolDownMs: 5000, maxCoolDownMs: 4999 } }),
       /^health\.maxCoolDownMs must be health\.coolDownMs \(5000\) or more, got 4999/,
     ],
+    [
+      'providers.local.stopAt.per',
+      withProvider({ stopAt: { amount: '1.00', per: 'year' } }),
+      /^providers\["local"\]\.stopAt\.per must be one of hour, day, week, month, got "year"/,
+    ],
+    [
+      'providers.local.stopAt.amount',
+      withProvider({ stopAt: { amount: '0.00', per: 'day' } }),
+      /^providers\["local"\]\.stopAt\.amount must be more than 0, got "0\.00"/,
+    ],
+    [
+      'providers.local.stopAt.amount, a number',
+      withProvider({ stopAt: { amount: 5, per: 'day' } }),
+      /^providers\["local"\]\.stopAt\.amount must be a decimal string of USD/,
+    ],
+    [
+      'providers.local.stopAt, with another key',
+      withProvider({ stopAt: { amount: '1.00', each: 'day' } }),
+      /^providers\["local"\]\.stopAt has an unknown key "each"/,
+    ],
     ['timeouts.idle', create({ timeouts: { idle: 1 } }), /^timeouts has an unknown key "idle"/],
     [
       'holdMode',

@@ -1,7 +1,9 @@
 import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
 
 import type { ModelPrices, ModelTarget } from '../../../client/admin-api.generated.ts';
 import type { UsageRow } from '../../../page/usage/range-usage.ts';
+import { FormDialog } from '../../../page/dialog.tsx';
 import { moment, money, nanos, percent } from '../../../page/format.ts';
 import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
@@ -16,10 +18,20 @@ export interface ModelTableProps {
   readonly rows: readonly ModelRow[];
   /** That the usage is of. */
   readonly days: number;
+  /** Undefined if the operator may change nothing. */
+  readonly setWeight: SetWeight | undefined;
 }
 
+/** Sets the weight of a target of a model. */
+export type SetWeight = (
+  model: ModelPrices,
+  target: ModelTarget,
+  weight: number,
+  key: string,
+) => Promise<void>;
+
 /** A row for each target. */
-export function ModelTable({ rows, days }: ModelTableProps): JSX.Element {
+export function ModelTable({ rows, days, setWeight }: ModelTableProps): JSX.Element {
   const head = (
     <>
       <Column>Model</Column>
@@ -42,7 +54,7 @@ export function ModelTable({ rows, days }: ModelTableProps): JSX.Element {
                 {usage && <Used id={model.id} usage={usage} days={days} />}
               </th>
             )}
-            <TargetCells target={target} model={model} />
+            <TargetCells target={target} model={model} setWeight={setWeight} />
           </tr>
         )),
       )}
@@ -83,9 +95,11 @@ function Used({
 function TargetCells({
   target,
   model,
+  setWeight,
 }: {
   readonly target: ModelTarget;
   readonly model: ModelPrices;
+  readonly setWeight: SetWeight | undefined;
 }): JSX.Element {
   const { provider, pricing, cost, unpriced } = target;
   return (
@@ -94,8 +108,11 @@ function TargetCells({
         <a href={hrefOf('requests', undefined, { model: model.id, provider })}>{provider}</a>
         <small>
           {target.model}
-          {model.strategy === 'weighted' && `, weight ${target.weight}`}
+          {model.strategy === 'weighted' && `, weight ${weightText(target)}`}
         </small>
+        {model.strategy === 'weighted' && setWeight && (
+          <WeightButton target={target} model={model} setWeight={setWeight} />
+        )}
       </td>
       {(['input', 'output'] as const).map((name) => (
         <NumberCell key={name}>
@@ -125,6 +142,49 @@ function TargetCells({
           </details>
         )}
       </td>
+    </>
+  );
+}
+
+function weightText({ weight, weight_by_hand: byHand }: ModelTarget): string {
+  if (!byHand) return String(weight);
+  return `${weight}${byHand.by === undefined ? ' by hand' : ` by ${byHand.by}`}, else ${byHand.configured}`;
+}
+
+function WeightButton({
+  target,
+  model,
+  setWeight,
+}: {
+  readonly target: ModelTarget;
+  readonly model: ModelPrices;
+  readonly setWeight: SetWeight;
+}): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  const what = `${model.id} at ${target.provider}/${target.model}`;
+  return (
+    <>
+      <button type="button" class="plain" aria-label={`Set weight of ${what}`} onClick={() => setOpen(true)}>
+        Set weight
+      </button>
+      {isOpen && (
+        <FormDialog
+          title={`Weight of ${what}`}
+          text={`Its share of the requests. The options say ${target.weight_by_hand?.configured ?? target.weight}, which takes it back.`}
+          fields={[
+            {
+              name: 'weight',
+              label: 'Weight',
+              hint: 'With 0 it is asked only after all others have failed.',
+              value: String(target.weight),
+              isRequired: true,
+            },
+          ]}
+          submit="Set weight"
+          close={() => setOpen(false)}
+          send={({ weight = '' }, key) => setWeight(model, target, Number(weight), key)}
+        />
+      )}
     </>
   );
 }

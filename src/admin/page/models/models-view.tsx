@@ -8,7 +8,7 @@ import { lastDays } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
 import { useResource } from '../../../page/resource.ts';
 import type { ViewProps } from '../view-props.ts';
-import { ModelTable, type ModelRow } from './model-table.tsx';
+import { ModelTable, type ModelRow, type SetWeight } from './model-table.tsx';
 import { RefusedCard } from './refused-card.tsx';
 
 const REFRESH_MS = 60_000;
@@ -25,11 +25,16 @@ interface ModelData {
 export function ModelsView({ session }: ViewProps): JSX.Element {
   const [search, setSearch] = useState('');
   const [shown, setShown] = useState(FIRST_SHOWN);
-  const { data, notice } = useResource<ModelData>(session, {
+  const { data, notice, reload } = useResource<ModelData>(session, {
     subject: 'models',
     everyMs: REFRESH_MS,
     ask: () => modelData(session.api),
   });
+  const setWeight: SetWeight = async ({ id }, { provider, model }, weight, key) => {
+    const path = `providers/${encodeURIComponent(provider)}/weight`;
+    await session.api.change('POST', path, { model: id, target: model, weight }, key);
+    await reload();
+  };
   const wanted = search.trim().toLowerCase();
   const found = (data?.models ?? []).filter(({ model: { id, aliases, targets } }) =>
     [id, ...aliases, ...targets.map(({ provider, model }) => `${provider}/${model}`)].some((name) =>
@@ -59,7 +64,11 @@ export function ModelsView({ session }: ViewProps): JSX.Element {
       {data && (
         <div id="report">
           <section class="card" aria-label="Models">
-            <ModelTable rows={found.slice(0, shown)} days={DAYS} />
+            <ModelTable
+              rows={found.slice(0, shown)}
+              days={DAYS}
+              setWeight={session.may('providers') ? setWeight : undefined}
+            />
             <button
               type="button"
               id="more"

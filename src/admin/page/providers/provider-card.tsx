@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import type { AttemptStats, ProviderStatus, ProviderTarget } from '../../../client/admin-api.generated.ts';
 import { FormDialog } from '../../../page/dialog.tsx';
 import { type Fact, Facts } from '../../../page/facts.tsx';
-import { duration, grouped, moment, percent } from '../../../page/format.ts';
+import { duration, grouped, moment, money, nanos, percent } from '../../../page/format.ts';
 import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import { Trend } from '../usage/trend.tsx';
@@ -32,12 +32,17 @@ export function ProviderCard({ provider, at, change }: ProviderCardProps): JSX.E
           <span class="faint">{since === undefined ? '' : `since ${moment(since)}`}</span>
         </h2>
         {change && (
-          <EjectButton name={name} isEjected={state === 'ejected'} change={change} target={undefined} />
+          <EjectButton
+            provider={provider}
+            isEjected={state === 'ejected'}
+            change={change}
+            target={undefined}
+          />
         )}
       </div>
       {provider.ejection && <p class="notice">{ejectionText(provider.ejection)}</p>}
       <div class="with-trend">
-        <Facts facts={statsFacts(name, recent)} />
+        <Facts facts={[...statsFacts(name, recent), ...budgetFacts(provider)]} />
         {history.length > 1 && (
           <p class="faint">
             <Trend values={history.map(({ requests }) => requests)} /> requests a minute, the last hour
@@ -69,9 +74,14 @@ function StateBadge({
   );
 }
 
-function ejectionText({ by, reason, until }: NonNullable<ProviderStatus['ejection']>): string {
+function ejectionText({
+  by,
+  reason,
+  until,
+  stop_at: stopAt,
+}: NonNullable<ProviderStatus['ejection']>): string {
   const end = until === undefined ? 'until it is readmitted' : `until ${moment(until)}`;
-  return `Ejected${by === undefined ? '' : ` by ${by}`} ${end}${reason === undefined ? '.' : `: ${reason}`}`;
+  return `${stopAt ? 'Stopped' : 'Ejected'}${by === undefined ? '' : ` by ${by}`} ${end}${reason === undefined ? '.' : `: ${reason}`}`;
 }
 
 function statsFacts(provider: string, stats: AttemptStats): readonly Fact[] {
@@ -89,6 +99,14 @@ function statsFacts(provider: string, stats: AttemptStats): readonly Fact[] {
     ['Tokens a second', tokens_per_second === undefined ? '–' : grouped(Math.round(tokens_per_second))],
     ['Prompt from its cache', cachedShare(stats)],
   ];
+}
+
+/** With a bound on what it may cost. */
+function budgetFacts({ stop_at: budget }: ProviderStatus): readonly Fact[] {
+  if (!budget) return [];
+  const { amount, per, spent, resumed } = budget;
+  const isOver = resumed ? ', readmitted' : '';
+  return [[`Cost this ${per}`, `${money(nanos(spent))} of ${money(nanos(amount))}${isOver}`]];
 }
 
 /** Of the tokens of prompts. */
@@ -132,7 +150,7 @@ function TargetTable({ provider, at, change }: ProviderCardProps): JSX.Element {
             <td class="number">
               {change && (
                 <EjectButton
-                  name={name}
+                  provider={provider}
                   target={model}
                   isEjected={target.state === 'ejected'}
                   change={change}
@@ -181,7 +199,7 @@ function ErrorTable({ provider: { name, errors } }: { readonly provider: Provide
 }
 
 interface EjectButtonProps {
-  readonly name: string;
+  readonly provider: ProviderStatus;
   /** A model of the provider; undefined for all of them. */
   readonly target: string | undefined;
   readonly isEjected: boolean;
@@ -190,7 +208,12 @@ interface EjectButtonProps {
 
 const MINUTE_MS = 60_000;
 
-function EjectButton({ name, target, isEjected, change }: EjectButtonProps): JSX.Element {
+function EjectButton({ provider, target, isEjected, change }: EjectButtonProps): JSX.Element {
+  const { name, changes_reach: reach } = provider;
+  const where =
+    reach === 'all_processes'
+      ? 'In all processes of the store, within a second'
+      : 'In the process that answers';
   const [isOpen, setOpen] = useState(false);
   const what = target === undefined ? name : `${name}/${target}`;
   const which = target === undefined ? {} : { target };
@@ -207,7 +230,7 @@ function EjectButton({ name, target, isEjected, change }: EjectButtonProps): JSX
       {isOpen && isEjected && (
         <FormDialog
           title={`Readmit ${what}`}
-          text="Requests are sent there again at once."
+          text={`${where}: requests are sent there again.`}
           submit="Readmit"
           close={() => setOpen(false)}
           send={(_values, key) => change('readmit', which, key)}
@@ -216,7 +239,7 @@ function EjectButton({ name, target, isEjected, change }: EjectButtonProps): JSX
       {isOpen && !isEjected && (
         <FormDialog
           title={`Eject ${what}`}
-          text="The process that answers sends nothing more there. Running requests go on."
+          text={`${where}: nothing more is sent there. Running requests go on.`}
           fields={[
             { name: 'reason', label: 'Reason', hint: 'Shown to operators and in the audit log.' },
             { name: 'minutes', label: 'Minutes', hint: 'Without a number: until it is readmitted.' },

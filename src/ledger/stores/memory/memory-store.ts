@@ -59,6 +59,7 @@ import type {
   RefundResult,
   RequestLogStore,
   RequestRecord,
+  RoutingStore,
   SetFloor,
   SetFloorResult,
   Settle,
@@ -93,6 +94,7 @@ import { verify } from '../../engine/witnesses.ts';
 import type { MakesAccount } from '../../contract/reply.ts';
 import { MemoryAccount } from './memory-account.ts';
 import { MemoryRequestLog } from './memory-request-log.ts';
+import { MemoryRouting } from './memory-routing.ts';
 
 export interface MemoryStoreOptions {
   /** The store's clock, in ms, trusted as it is. @default `Date.now`, with detection of steps */
@@ -110,6 +112,7 @@ export interface MemoryStoreOptions {
  */
 export class MemoryStore implements LedgerStore {
   readonly requestLog: RequestLogStore = new MemoryRequestLog();
+  readonly routing: RoutingStore = new MemoryRouting(() => this.#now());
   readonly #now: () => number;
   readonly #clockSteps: ClockSteps | undefined;
   #lastReading: ClockReading | undefined;

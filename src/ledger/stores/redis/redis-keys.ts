@@ -62,6 +62,11 @@ export class RedisKeys {
     return `${this.#prefix}{${account}}:log`;
   }
 
+  /** Hashes of what operators have changed of the routing, and of what providers have cost: in one slot. */
+  routing(): string[] {
+    return [`${this.#prefix}{routing}`, `${this.#prefix}{routing}:costs`];
+  }
+
   /** A hash of the sums of deleted accounts, by ids that say nothing of them. */
   deleted(): string {
     return `${this.#prefix}deleted`;

@@ -72,6 +72,7 @@ import { RedisKeys, SHARDS } from './redis-keys.ts';
 import { parseRedisUrl, withoutPassword } from './redis-url.ts';
 import { ScriptRunner } from './script-runner.ts';
 import { RedisRequestLog } from './redis-request-log.ts';
+import { RedisRouting } from './redis-routing.ts';
 import { UsageRows } from './redis-usage.ts';
 import { admit } from './lua/admit.ts';
 import { balance } from './lua/balance.ts';
@@ -145,6 +146,7 @@ export interface RedisStoreOptions {
 export class RedisStore implements LedgerStore {
   readonly mayRollBack = true;
   readonly requestLog: RedisRequestLog;
+  readonly routing: RedisRouting;
   readonly name: string;
   readonly #connection: RedisConnection;
   readonly #runner: ScriptRunner;
@@ -194,6 +196,7 @@ export class RedisStore implements LedgerStore {
     this.#changes = new RedisAccountChanges(runner, this.#due, () => this.#leaseClock());
     this.#apiKeys = new RedisApiKeys(runner);
     this.requestLog = new RedisRequestLog(runner);
+    this.routing = new RedisRouting(runner);
   }
 
   /**
@@ -482,10 +485,8 @@ export class RedisStore implements LedgerStore {
   }
 
   async #sweep(account: string, atMost: number): Promise<Swept> {
-    const swept = await this.#runner.run(sweep, this.#keys.ofAccount(account), [
-      this.#leaseClock(),
-      String(atMost),
-    ]);
+    const keys = this.#keys.ofAccount(account);
+    const swept = await this.#runner.run(sweep, keys, [this.#leaseClock(), String(atMost)]);
     if (swept.now !== undefined) this.#horizon?.sync(swept.now);
     return swept;
   }

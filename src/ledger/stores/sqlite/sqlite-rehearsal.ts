@@ -16,6 +16,7 @@ import { followClock } from './sqlite-clock.ts';
 import { deletedAccounts } from './sqlite-deletion.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
 import { rehearseRequestLog } from './sqlite-request-log.ts';
+import { rehearseRouting } from './sqlite-routing.ts';
 import { prunePage } from './sqlite-pruning.ts';
 
 /** Not a valid account name, so no account can have it. */
@@ -124,4 +125,5 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
   announceGateway(sql, account, now, HOUR_MS);
   liveGateways(sql, now);
   rehearseRequestLog(sql, account);
+  rehearseRouting(sql, account, now);
 }

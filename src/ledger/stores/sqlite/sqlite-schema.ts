@@ -19,7 +19,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export type Sql = (text: string) => Statement;
 
 /** `user_version` of ledger files; incremented when the tables change. */
-export const SCHEMA_VERSION = 4n;
+export const SCHEMA_VERSION = 5n;
 
 /** `application_id` of ledger files: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -256,6 +256,29 @@ CREATE TABLE request_log (
   json               TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX request_log_account ON request_log (account, id);
+
+-- What operators have changed of the routing by hand: one row, once they have.
+CREATE TABLE routing (
+  id                 INTEGER PRIMARY KEY CHECK (id = 1),
+  version            TEXT    NOT NULL,
+  document           TEXT    NOT NULL
+) STRICT;
+
+-- What providers with a budget have cost, by period.
+CREATE TABLE provider_costs (
+  provider           TEXT    NOT NULL,
+  from_ms            INTEGER NOT NULL,
+  until_ms           INTEGER NOT NULL,
+  amount             INTEGER NOT NULL,
+  PRIMARY KEY (provider, from_ms, until_ms)
+) STRICT, WITHOUT ROWID;
+
+-- The last batch of costs of each process.
+CREATE TABLE cost_writers (
+  id                 TEXT    PRIMARY KEY,
+  number             INTEGER NOT NULL,
+  at                 INTEGER NOT NULL
+) STRICT;
 
 -- The sums of deleted accounts, under ids that say nothing of them.
 CREATE TABLE deleted_accounts (

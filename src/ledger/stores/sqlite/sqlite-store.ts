@@ -83,6 +83,7 @@ import { followClock } from './sqlite-clock.ts';
 import { prunePage } from './sqlite-pruning.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
 import { SqliteRequestLog } from './sqlite-request-log.ts';
+import { SqliteRouting } from './sqlite-routing.ts';
 import type { Database } from './sqlite-schema.ts';
 import { text, within64Bits } from './sqlite-columns.ts';
 import { SqliteSession } from './sqlite-session.ts';
@@ -127,6 +128,7 @@ export interface SqliteStoreOptions {
  */
 export class SqliteStore implements LedgerStore {
   readonly requestLog: SqliteRequestLog;
+  readonly routing: SqliteRouting;
   readonly name: string;
   readonly #session: SqliteSession;
   readonly #now: () => number;
@@ -151,6 +153,7 @@ export class SqliteStore implements LedgerStore {
     this.#clockSteps = clockSteps(now, elapsed);
     this.#apiKeys = new SqliteApiKeys(this.#session, this.#now);
     this.requestLog = new SqliteRequestLog(this.#session);
+    this.routing = new SqliteRouting(this.#session, this.#now);
   }
 
   /** Opens the file, and executes one command of each kind in a transaction that is rolled back. */
