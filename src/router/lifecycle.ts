@@ -74,6 +74,7 @@ export class RouterLifecycle {
       billing,
       holds,
       requestLog,
+      fleet,
       transport,
       agents,
       store,
@@ -92,7 +93,7 @@ export class RouterLifecycle {
       closeTimeoutMs,
       () => {},
     );
-    await withTimeout(requestLog.close(), closeTimeoutMs, () => {});
+    await withTimeout(Promise.all([requestLog.close(), fleet?.close()]), closeTimeoutMs, () => {});
     const { waiting } = billing;
     transport.close();
     agents.close();

@@ -31,6 +31,7 @@ import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { LocalConversations } from '../upstream/conversations.ts';
 import { Failover } from '../upstream/failover.ts';
 import { Capacity } from '../upstream/capacity.ts';
+import { FleetSync } from '../upstream/fleet-sync.ts';
 import { ProviderKeys } from '../upstream/provider-keys.ts';
 import { RecentErrors } from '../upstream/recent-errors.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
@@ -41,7 +42,10 @@ import { StreamTermination } from '../upstream/stream-traits.ts';
 import { assertTransport, type Transport } from '../upstream/transport/transport.ts';
 import type { RouteServices } from './routes.ts';
 
-export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'>;
+export interface RouterTimers extends Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'> {
+  /** A sixtieth of the minute of limits of providers. @default 1000 */
+  readonly bucketMs?: number;
+}
 
 /** The parts of one router. */
 export interface RouterServices extends RouteServices {
@@ -59,6 +63,8 @@ export interface RouterServices extends RouteServices {
   readonly topUps: TopUps | undefined;
   readonly sessionTokens: SessionTokens | undefined;
   readonly transport: Transport;
+  /** Undefined for a store of one machine. */
+  readonly fleet: FleetSync | undefined;
   /** Ask providers for their models, whatever the transport. */
   readonly agents: Agents;
 }
@@ -86,7 +92,7 @@ type UpstreamServices = Pick<
  */
 export function createServices(
   options: ChatCompletionsRouterOptions,
-  timers: LeaseTimers,
+  { bucketMs, ...leaseTimers }: RouterTimers,
   closing: () => boolean,
 ): RouterServices {
   const settings = resolveSettings(options);
@@ -110,6 +116,7 @@ export function createServices(
   const sessionTokens = resolveSessions(options.sessions);
   const thresholds = resolveThresholds(options.thresholds);
   const topUps = thresholds.topUp && new TopUps({ store, topUp: thresholds.topUp, onError });
+  const fleet = plainStore.fleet && new FleetSync({ view: plainStore.fleet, onError, bucketMs });
   const billing = new BillingService({
     thresholds: new ThresholdWatch({ thresholds, topUps, tell: emit, onError }),
     store,
@@ -119,10 +126,11 @@ export function createServices(
     onSettled: hooks.onSettled,
     onError,
     tell: emit,
-    ...timers,
+    ...leaseTimers,
   });
   return {
-    ...createUpstream(options.transport, agents, settings, hooks),
+    ...createUpstream(options.transport, agents, settings, hooks, fleet, bucketMs),
+    fleet,
     usage: createUsageQueries(store, () => clock.now(), dimensionNames(settings.dimensions)),
     settings,
     hooks,
@@ -165,12 +173,14 @@ function createUpstream(
   agents: Agents,
   { health, retries }: Settings,
   hooks: HookRunner,
+  fleet: FleetSync | undefined,
+  bucketMs: number | undefined,
 ): UpstreamServices {
   const transport = transportOption?.create() ?? new HttpProxyTransport(agents);
   assertTransport(transport);
   const breakers = new CircuitBreakers({ settings: health, emit: hooks.onHealthChange });
   const providerKeys = new ProviderKeys();
-  const capacity = new Capacity();
+  const capacity = new Capacity({ fleet, bucketMs });
   const recentErrors = new RecentErrors();
   const client = new ProviderClient(transport, providerKeys, recentErrors, capacity);
   return {

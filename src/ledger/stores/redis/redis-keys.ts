@@ -62,6 +62,11 @@ export class RedisKeys {
     return `${this.#prefix}{${account}}:log`;
   }
 
+  /** A hash of what the fleet used of a limit of a provider. */
+  slot(name: string): string {
+    return `${this.#prefix}up:{${name}}`;
+  }
+
   /** A hash of the sums of deleted accounts, by ids that say nothing of them. */
   deleted(): string {
     return `${this.#prefix}deleted`;

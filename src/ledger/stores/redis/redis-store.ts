@@ -71,6 +71,7 @@ import type { Durability } from './redis-durability.ts';
 import { RedisKeys, SHARDS } from './redis-keys.ts';
 import { parseRedisUrl, withoutPassword } from './redis-url.ts';
 import { ScriptRunner } from './script-runner.ts';
+import { RedisFleetView } from './redis-fleet-view.ts';
 import { RedisRequestLog } from './redis-request-log.ts';
 import { UsageRows } from './redis-usage.ts';
 import { admit } from './lua/admit.ts';
@@ -145,6 +146,7 @@ export interface RedisStoreOptions {
 export class RedisStore implements LedgerStore {
   readonly mayRollBack = true;
   readonly requestLog: RedisRequestLog;
+  readonly fleet: RedisFleetView;
   readonly name: string;
   readonly #connection: RedisConnection;
   readonly #runner: ScriptRunner;
@@ -194,6 +196,7 @@ export class RedisStore implements LedgerStore {
     this.#changes = new RedisAccountChanges(runner, this.#due, () => this.#leaseClock());
     this.#apiKeys = new RedisApiKeys(runner);
     this.requestLog = new RedisRequestLog(runner);
+    this.fleet = new RedisFleetView(runner);
   }
 
   /**
@@ -399,8 +402,7 @@ export class RedisStore implements LedgerStore {
   async freeze(account: string, frozen: boolean): Promise<boolean> {
     checkAccount(account);
     const keys = this.#keys.ofAccount(account);
-    const { reply } = await this.#runner.runDurably(freeze, keys, [frozen ? 'frozen' : 'open']);
-    return reply;
+    return (await this.#runner.runDurably(freeze, keys, [frozen ? 'frozen' : 'open'])).reply;
   }
 
   async *accounts(): AsyncGenerator<string> {

@@ -1,0 +1,73 @@
+/**
+ * What the processes that share a store know together of the limits of providers, beside the books: a process may lose it, and no
+ * amount of money depends on it. No request waits for it.
+ *
+ * A **slot** is what one limit counts: the requests of a provider's key, for one model or for all.
+ */
+export interface FleetView {
+  /**
+   * Reports what this process did since its last report, and returns what it may do until the next one. Reports of one `member`
+   * come one after the other.
+   *
+   * @returns `{ epoch }` alone if that is not the epoch of the report: the slot is new, or was lost. Then nothing was counted, and
+   *   the next report has all that the process did in the last minute
+   */
+  sync(report: SlotReport): Promise<SlotState | NewSlot>;
+}
+
+export interface SlotReport {
+  readonly slot: string;
+  /** Whose report it is: a process, unique in the fleet. */
+  readonly member: string;
+  /** Of the last state; empty before the first. */
+  readonly epoch: string;
+  /** What was used is counted once for each number; they rise. */
+  readonly seq: number;
+  /** A minute has 60 of these; 1000. */
+  readonly bucketMs: number;
+  /** After this without a report, the member is gone. What it was granted counts as used. */
+  readonly leaseMs: number;
+  readonly limits: Partial<Room>;
+  readonly used: readonly SlotUse[];
+  /** Requests and tokens that it expects to need until its next report, and how many more requests to run. */
+  readonly wanted: Room;
+  /** Fewer tokens are of no use to it. */
+  readonly leastTokens: number;
+  /** Its running requests. */
+  readonly running: number;
+  /** It wants no more: what it was granted is given back. */
+  readonly isLeaving: boolean;
+}
+
+export interface Room {
+  readonly requests: number;
+  readonly tokens: number;
+  readonly running: number;
+}
+
+/** Requests and tokens; negative if they were counted before and were not used. */
+export interface SlotUse {
+  /** How long ago, at least. */
+  readonly agoMs: number;
+  readonly requests: number;
+  readonly tokens: number;
+}
+
+/** A slot of which the store knows nothing, or not what the member has reported. */
+export interface NewSlot {
+  readonly epoch: string;
+  readonly granted?: undefined;
+}
+
+export interface SlotState {
+  readonly epoch: string;
+  /** What the member may use until its next report, all that it was granted before included; of `running`, how many may run. */
+  readonly granted: Room;
+  /** What no member was granted. */
+  readonly left: Room;
+  /** What the fleet used in the last minute, and runs. */
+  readonly used: Room;
+  readonly members: number;
+  /** Until one request, and the least tokens, are free again; 0 if they are. */
+  readonly waitMs: { readonly requests: number; readonly tokens: number };
+}
