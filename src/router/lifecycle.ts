@@ -28,6 +28,7 @@ export class RouterLifecycle {
 
   /** Starts ledger maintenance, model discovery and warm connections. Called by each request: a router that serves none stays idle. */
   start(): void {
+    this.#services.fleet?.used();
     if (this.#isStarted) return;
     this.#isStarted = true;
     this.#services.maintenance.start();

@@ -31,6 +31,7 @@ import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { LocalConversations } from '../upstream/conversations.ts';
 import { Failover } from '../upstream/failover.ts';
 import { Capacity } from '../upstream/capacity.ts';
+import { FleetHealth } from '../upstream/fleet-health.ts';
 import { FleetSync } from '../upstream/fleet-sync.ts';
 import { ProviderKeys } from '../upstream/provider-keys.ts';
 import { RecentErrors } from '../upstream/recent-errors.ts';
@@ -116,7 +117,8 @@ export function createServices(
   const sessionTokens = resolveSessions(options.sessions);
   const thresholds = resolveThresholds(options.thresholds);
   const topUps = thresholds.topUp && new TopUps({ store, topUp: thresholds.topUp, onError });
-  const fleet = plainStore.fleet && new FleetSync({ view: plainStore.fleet, onError, bucketMs });
+  const health = settings.health && new FleetHealth();
+  const fleet = plainStore.fleet && new FleetSync({ view: plainStore.fleet, onError, health, bucketMs });
   const billing = new BillingService({
     thresholds: new ThresholdWatch({ thresholds, topUps, tell: emit, onError }),
     store,
@@ -178,7 +180,11 @@ function createUpstream(
 ): UpstreamServices {
   const transport = transportOption?.create() ?? new HttpProxyTransport(agents);
   assertTransport(transport);
-  const breakers = new CircuitBreakers({ settings: health, emit: hooks.onHealthChange });
+  const breakers = new CircuitBreakers({
+    settings: health,
+    emit: hooks.onHealthChange,
+    fleet: fleet?.health,
+  });
   const providerKeys = new ProviderKeys();
   const capacity = new Capacity({ fleet, bucketMs });
   const recentErrors = new RecentErrors();

@@ -2,11 +2,14 @@ import { randomUUID } from 'node:crypto';
 
 import type { FleetView } from '../ledger/contract/fleet-view.ts';
 import { asError } from '../platform/as-error.ts';
+import type { FleetHealth } from './fleet-health.ts';
 import { FleetSlot, type SlotHistory } from './fleet-slot.ts';
 
 export interface FleetSyncOptions {
   readonly view: FleetView;
   readonly onError: (error: Error) => void;
+  /** Undefined: targets are never ejected. */
+  readonly health?: FleetHealth | undefined;
   /** A second of a minute of limits; tests have shorter ones. */
   readonly bucketMs?: number | undefined;
   /** In ms, monotonic. */
@@ -19,17 +22,24 @@ export interface FleetSyncOptions {
 const INTERVAL = 1 / 4;
 const FRESH = 2;
 const LEASE = 3;
+/** In intervals: without news, and after the last request. */
+const HEALTH_INTERVALS = 4;
+const IDLE_INTERVALS = 240;
 
 /**
  * Tells the fleet what this process uses of the limits of providers, and learns what it may use: four times a second for each
  * slot that is in use, and never on the path of a request. Without an answer for two seconds, the process goes on alone.
  */
 export class FleetSync {
-  readonly #options: Required<FleetSyncOptions> & { readonly bucketMs: number };
+  readonly #options: FleetSyncOptions & { bucketMs: number; now: () => number; process: string };
   readonly #slots = new Set<FleetSlot>();
   readonly #running = new Map<FleetSlot, Promise<void>>();
   readonly #changed = new Set<() => void>();
   #timer: NodeJS.Timeout | undefined;
+  #health: Promise<void> | undefined;
+  /** Intervals since the last request. */
+  #idle = 0;
+  #ticks = 0;
   #made = 0;
   #isFailing = false;
   #isClosed = false;
@@ -41,6 +51,10 @@ export class FleetSync {
     ...rest
   }: FleetSyncOptions) {
     this.#options = { ...rest, bucketMs, now, process };
+  }
+
+  get health(): FleetHealth | undefined {
+    return this.#options.health;
   }
 
   /** @param history - all that this process sent in the last minute */
@@ -63,11 +77,24 @@ export class FleetSync {
     this.#changed.add(listener);
   }
 
+  /** Called by each request: the process wants to know what is ejected. */
+  used(): void {
+    this.#idle = 0;
+    if (!this.#timer && this.#options.health) this.#start();
+  }
+
   /** Reports whatever is due; resolves when it is answered. Called by a timer. */
   async tick(): Promise<void> {
     const due = [...this.#slots].filter((slot) => slot.isDue() || slot.isIdle);
-    await Promise.all(due.map((slot) => (slot.isIdle ? this.#leave(slot) : this.#sync(slot))));
-    if (this.#slots.size > 0) return;
+    this.#idle += 1;
+    this.#ticks += 1;
+    const { health } = this.#options;
+    const hearsHealth = health && (health.isUrgent || this.#ticks % HEALTH_INTERVALS === 1);
+    await Promise.all([
+      hearsHealth && this.#syncHealth(health),
+      ...due.map((slot) => (slot.isIdle ? this.#leave(slot) : this.#sync(slot))),
+    ]);
+    if (this.#slots.size > 0 || this.#idle < IDLE_INTERVALS) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
@@ -76,15 +103,38 @@ export class FleetSync {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
-    await Promise.all([...this.#slots].map((slot) => this.#leave(slot)));
+    await Promise.all([this.#health, ...[...this.#slots].map((slot) => this.#leave(slot))]);
   }
 
   #join(slot: FleetSlot): void {
     if (this.#isClosed) return;
     this.#slots.add(slot);
-    this.#timer ??= setInterval(() => void this.tick(), this.#options.bucketMs * INTERVAL).unref();
+    this.#start();
     // Not before the request that joins has been counted.
     queueMicrotask(() => void this.#sync(slot));
+  }
+
+  #start(): void {
+    if (this.#isClosed) return;
+    this.#timer ??= setInterval(() => void this.tick(), this.#options.bucketMs * INTERVAL).unref();
+  }
+
+  /** One at a time. Never rejects. */
+  #syncHealth(health: FleetHealth): Promise<void> {
+    this.#health ??= this.#reportHealth(health).finally(() => (this.#health = undefined));
+    return this.#health;
+  }
+
+  async #reportHealth(health: FleetHealth): Promise<void> {
+    const { view, process, bucketMs } = this.#options;
+    const changes = health.report(Date.now());
+    try {
+      health.hear(await view.syncHealth({ member: process, leaseMs: bucketMs * LEASE, changes }), Date.now());
+      this.#isFailing = false;
+    } catch (error) {
+      health.alone();
+      this.#failed(error);
+    }
   }
 
   /** One at a time. Never rejects. */
@@ -104,21 +154,24 @@ export class FleetSync {
   }
 
   async #report(slot: FleetSlot, isLeaving: boolean): Promise<void> {
-    const { view, now, onError } = this.#options;
+    const { view, now } = this.#options;
     try {
       const isNew = slot.hear(await view.sync(slot.report(now(), isLeaving)), now());
       if (isNew) slot.hear(await view.sync(slot.report(now(), isLeaving)), now());
       this.#isFailing = false;
       for (const listener of this.#changed) listener();
     } catch (error) {
-      if (this.#isFailing) return;
-      this.#isFailing = true;
-      const { message } = asError(error);
-      onError(
-        new Error(`What other processes use of the limits of providers is unknown: ${message}`, {
-          cause: error,
-        }),
-      );
+      this.#failed(error);
     }
+  }
+
+  /** Says it once, until it works again. */
+  #failed(error: unknown): void {
+    if (this.#isFailing) return;
+    this.#isFailing = true;
+    const { message } = asError(error);
+    this.#options.onError(
+      new Error(`What other processes know of providers is unknown: ${message}`, { cause: error }),
+    );
   }
 }

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -10,8 +11,8 @@ import { completionBody, startProvider } from '../helpers/provider.ts';
 import { startRedis } from '../helpers/redis-server.ts';
 import type { FleetMemberOptions } from '../processes/fleet-member.ts';
 
-/** A second of the tests' minute, which is one of 6 seconds. */
-const BUCKET_MS = 100;
+/** A second of the tests' minute, which is one of 9 seconds. */
+const BUCKET_MS = 150;
 const MINUTE = 60 * BUCKET_MS;
 
 interface Member {
@@ -81,21 +82,62 @@ it('8 processes send what a provider allows them together: at most 1 % of it is 
   const fleet = await Promise.all(Array.from({ length: 8 }, () => startMember(options)));
   // 2,000 a minute.
   for (const { tell } of fleet) tell(`offer ${2000 / 8 / (MINUTE / 1000)}`);
-  await pause(3.5 * MINUTE);
+  await pause(2.5 * MINUTE);
   for (const { tell } of fleet) tell('stop');
   const { served, refused } = provider;
   const spans = served.slice(600).map((at, index) => at - (served[index] ?? 0));
   const used = (MINUTE * spans.length) / spans.reduce((total, span) => total + span, 0);
-  console.log(
-    served.length,
-    refused.length,
-    used,
-    fleet.map(({ answers, errors }) => [...answers, errors]),
-  );
   expect(refused.length).toBeLessThanOrEqual(0.01 * served.length);
   expect(used).toBeGreaterThan(0.95);
   for (const { answers, errors } of fleet) {
     expect(answers.get('200 -')).toBeGreaterThan(0);
     expect(errors).toEqual([]);
   }
+});
+
+it('what a killed process ran is free again for the others', async () => {
+  const server = await startRedis();
+  onTestFinished(() => server.stop());
+  const provider = await startProvider();
+  onTestFinished(() => provider.close());
+  let held = 0;
+  const answer = (response: ServerResponse): void => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(completionBody()));
+  };
+  provider.script = answer;
+  const options = {
+    store: server.url,
+    provider: provider.baseURL,
+    limits: { concurrentRequests: 3 },
+    bucketMs: 1000,
+  };
+  const [killed, other] = await Promise.all([startMember(options), startMember(options)]);
+  // A process knows of the others from its first request on.
+  other.tell('ask');
+  await expect.poll(() => other.answers.get('200 -')).toBe(1);
+  provider.script = () => {
+    held += 1;
+  };
+  await expect
+    .poll(() => {
+      if (held < 3) killed.tell('ask');
+      return held;
+    })
+    .toBe(3);
+  await expect
+    .poll(() => {
+      other.tell('ask');
+      return other.answers.get('429 upstream_at_capacity') ?? 0;
+    })
+    .toBeGreaterThan(2);
+  expect(held).toBe(3);
+  provider.script = answer;
+  killed.child.kill('SIGKILL');
+  await expect
+    .poll(() => {
+      other.tell('ask');
+      return other.answers.get('200 -') ?? 0;
+    })
+    .toBeGreaterThan(2);
 });

@@ -28,7 +28,7 @@ const say = (...words: readonly (string | number)[]): void => void writeSync(1, 
 const router = createRouterWithTimers(
   {
     store,
-    authenticate: (request) => ({ account: request.headers.get('x-account') ?? 'acct' }),
+    authenticate: (account) => ({ account }),
     providers: { loopback: { baseURL: provider, apiKey: 'sk-1', ...(limits && { limits }) } },
     models: {
       'acme/fast': {
@@ -49,11 +49,11 @@ const router = createRouterWithTimers(
 );
 
 for (const account of ['acct', 'a', 'b', 'c'])
-  await router.credits.grant(account, '100.00', { id: `of ${account}` });
+  await router.credits.grant(account, '100.00', { id: `opening-${account}` });
 
 async function ask(account = 'acct'): Promise<void> {
   const body = JSON.stringify({ model: 'acme/fast', messages: [{ role: 'user', content: 'Hello' }] });
-  const headers = { 'content-type': 'application/json', 'x-account': account };
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${account}` };
   const response = await router.fetch(
     new Request('http://localhost/v1/chat/completions', { method: 'POST', headers, body }),
   );
@@ -80,6 +80,6 @@ createInterface(process.stdin)
     if (word === 'offer') void offer(Number(argument));
     if (word === 'stop') round += 1;
     if (word === 'ask') void ask(argument);
-    if (word === 'health') say('state', router.health().targets[0]?.state ?? 'unknown');
+    if (word === 'health') say('state', router.health()[0]?.state ?? 'unknown');
   })
   .once('close', () => process.exit(1));

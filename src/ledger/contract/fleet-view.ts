@@ -13,6 +13,36 @@ export interface FleetView {
    *   the next report has all that the process did in the last minute
    */
   sync(report: SlotReport): Promise<SlotState | NewSlot>;
+
+  /** Reports which targets failed or recovered for this process; returns all that are ejected. */
+  syncHealth(report: HealthReport): Promise<readonly EjectedTarget[]>;
+}
+
+export interface HealthReport {
+  readonly member: string;
+  /** How long a member may take to begin with the probe that it was given. */
+  readonly leaseMs: number;
+  readonly changes: readonly TargetChange[];
+}
+
+/** Of one target: it recovered, it was ejected, or this member is probing it. */
+export type TargetChange =
+  | { readonly target: string; readonly type: 'recovered' | 'probing' }
+  | {
+      readonly target: string;
+      readonly type: 'ejected';
+      readonly retryInMs: number;
+      readonly ejections: number;
+    };
+
+export interface EjectedTarget {
+  readonly target: string;
+  /** Until it is probed; 0 from then on. */
+  readonly retryInMs: number;
+  /** How often it was ejected in a row. */
+  readonly ejections: number;
+  /** This member probes it, and no other. */
+  readonly mayProbe: boolean;
 }
 
 export interface SlotReport {

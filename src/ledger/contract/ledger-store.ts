@@ -18,7 +18,7 @@ import type { DimensionRow, Dimensions, Ending, SettledUsage, UsageRow } from '.
 export type * from './account-changes.ts';
 export type * from './allowances.ts';
 export type * from './journal-line.ts';
-export type { FleetView, NewSlot, Room, SlotReport, SlotState, SlotUse } from './fleet-view.ts';
+export type * from './fleet-view.ts';
 export type { RequestLogPage, RequestLogRow, RequestLogStore } from './request-log.ts';
 export type { Witness, Witnessed } from './reply.ts';
 export type { DimensionRow, Dimensions, Ending, SettledUsage, UsageRow } from './usage.ts';

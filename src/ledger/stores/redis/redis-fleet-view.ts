@@ -1,10 +1,18 @@
 import { randomUUID } from 'node:crypto';
 
-import type { FleetView, NewSlot, SlotReport, SlotState } from '../../contract/fleet-view.ts';
+import type {
+  EjectedTarget,
+  FleetView,
+  HealthReport,
+  NewSlot,
+  SlotReport,
+  SlotState,
+} from '../../contract/fleet-view.ts';
+import { syncHealth } from './lua/sync-health.ts';
 import { syncSlot } from './lua/sync-slot.ts';
 import type { ScriptRunner } from './script-runner.ts';
 
-/** A hash for each slot, which expires when nobody has used it for a minute. */
+/** A hash for each slot, which expires when nobody has used it for a minute, and one of the ejected targets. */
 export class RedisFleetView implements FleetView {
   readonly #runner: ScriptRunner;
 
@@ -31,6 +39,23 @@ export class RedisFleetView implements FleetView {
         String(report.running),
         report.isLeaving ? '1' : '0',
         ...used.flatMap(({ agoMs, requests, tokens }) => [agoMs, requests, tokens].map(String)),
+      ],
+    );
+  }
+
+  syncHealth({ member, leaseMs, changes }: HealthReport): Promise<readonly EjectedTarget[]> {
+    return this.#runner.run(
+      syncHealth,
+      [this.#runner.keys.ejected()],
+      [
+        this.#runner.clock(),
+        member,
+        String(leaseMs),
+        ...changes.flatMap((each) =>
+          each.type === 'ejected'
+            ? [each.target, each.type, String(each.retryInMs), String(each.ejections)]
+            : [each.target, each.type, '0', '0'],
+        ),
       ],
     );
   }

@@ -67,6 +67,11 @@ export class RedisKeys {
     return `${this.#prefix}up:{${name}}`;
   }
 
+  /** A hash of the targets that are ejected for all. */
+  ejected(): string {
+    return `${this.#prefix}ejected`;
+  }
+
   /** A hash of the sums of deleted accounts, by ids that say nothing of them. */
   deleted(): string {
     return `${this.#prefix}deleted`;

@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+
+import type { Target } from '../../../src/catalog/model.ts';
+import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
+import { Capacity } from '../../../src/upstream/capacity.ts';
+import { FleetSync } from '../../../src/upstream/fleet-sync.ts';
+import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+
+const LIMIT = 10;
+const target = {
+  provider: { name: 'loopback', limits: { requestsPerMinute: LIMIT } },
+  healthKey: 'model',
+} as unknown as Target;
+
+let server: RedisServer;
+let now: number;
+let closings: (() => Promise<void>)[];
+
+// Time passes by steps.
+beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  server = await startRedis();
+  now = 1_000_000;
+  closings = [() => server.stop()];
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  for (const close of closings.toReversed()) await close();
+});
+
+interface Member {
+  readonly errors: string[];
+  readonly tick: () => Promise<void>;
+  /** Takes what it can get; returns how many. */
+  readonly take: (most?: number) => number;
+}
+
+function member(): Member {
+  const errors: string[] = [];
+  const store = new RedisStore({ client: server.url, now: () => now, timeoutMs: 500 });
+  const sync = new FleetSync({
+    view: store.fleet,
+    onError: ({ message }) => errors.push(message),
+    now: () => now,
+  });
+  const capacity = new Capacity({ fleet: sync, now: () => now });
+  closings.push(async () => {
+    await sync.close();
+    await store.close();
+  });
+  return {
+    errors,
+    tick: () => sync.tick(),
+    take: (most = Infinity) => {
+      let taken = 0;
+      while (taken < most && capacity.waitMs(target, '', 1) === 0) {
+        capacity.take(target, '', 1).end(1);
+        taken += 1;
+      }
+      return taken;
+    },
+  };
+}
+
+it('without Redis a process goes on alone, says so once, and tells what it sent when Redis is back, with nothing left on its disk', async () => {
+  const [one, other] = [member(), member()];
+  one.take(1);
+  await one.tick();
+  other.take(1);
+  await other.tick();
+  await server.restart(async () => {
+    now += 1000;
+    await one.tick();
+    await one.tick();
+    // The last word of the fleet holds for two seconds: no more than what was granted.
+    expect(one.take()).toBeLessThan(LIMIT - 2);
+    now += 2000;
+    one.take();
+    await one.tick();
+  });
+  expect(one.errors).toEqual([expect.stringMatching(/^What other processes know of providers is unknown: /)]);
+  await expect
+    .poll(async () => {
+      await one.tick();
+      await other.tick();
+      now += 250;
+      return other.take(1);
+    })
+    .toBe(0);
+  await other.tick();
+  expect(other.take()).toBe(0);
+  // The minute is over for all.
+  now += 62_000;
+  await one.tick();
+  await other.tick();
+  expect(other.take(1)).toBe(1);
+  expect(one.errors).toHaveLength(1);
+});
