@@ -22,7 +22,9 @@ export interface FleetBreaker {
 /** Which targets are ejected for all accounts, in every process of a fleet. */
 export class FleetHealth {
   readonly #breakers = new Map<string, FleetBreaker>();
-  readonly #changed = new Set<FleetBreaker>();
+  #changed = new Set<FleetBreaker>();
+  /** Not answered yet. */
+  #reported: ReadonlySet<FleetBreaker> = new Set();
   /** By the last word of the fleet. */
   #ejected: ReadonlyMap<string, EjectedTarget> = new Map();
   #heardAt = 0;
@@ -50,7 +52,8 @@ export class FleetHealth {
       if (retryAt === 0) return { target, type: 'recovered' };
       return { target, type: 'ejected', retryInMs: Math.max(0, retryAt - now), ejections };
     });
-    this.#changed.clear();
+    this.#reported = this.#changed;
+    this.#changed = new Set();
     for (const target of this.#ejected.keys()) {
       if (this.#breakers.get(target)?.isProbing) changes.push({ target, type: 'probing' });
     }
@@ -75,6 +78,7 @@ export class FleetHealth {
   /** The report was not answered. Each process probes by itself, and says later what is ejected. */
   alone(): void {
     this.#ejected = new Map();
+    for (const breaker of this.#reported) this.#changed.add(breaker);
     for (const breaker of this.#breakers.values()) {
       breaker.heardNothing();
       if (breaker.isEjectedForAll) this.#changed.add(breaker);

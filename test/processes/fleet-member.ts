@@ -80,6 +80,5 @@ createInterface(process.stdin)
     if (word === 'offer') void offer(Number(argument));
     if (word === 'stop') round += 1;
     if (word === 'ask') void ask(argument);
-    if (word === 'health') say('state', router.health()[0]?.state ?? 'unknown');
   })
   .once('close', () => process.exit(1));

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import type { NewSlot, SlotReport, SlotState } from '../../../src/index.ts';
+import type { EjectedTarget, NewSlot, SlotReport, SlotState, TargetChange } from '../../../src/index.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { namespace } from '../../helpers/redis-ledger.ts';
 import { useRedis } from '../../helpers/use-redis.ts';
@@ -184,5 +184,58 @@ describe('a slot', () => {
     expect(Number(bucket.slice(1))).toBeGreaterThanOrEqual(Number(seconds));
     expect(Number(bucket.slice(1))).toBeLessThan(Number(seconds) + 60);
     await real.close();
+  });
+});
+
+describe('the health of targets', () => {
+  const LEASE = 3 * SECOND;
+  const tell = (member: string, ...changes: TargetChange[]): Promise<readonly EjectedTarget[]> =>
+    store.fleet.syncHealth({ member, leaseMs: LEASE, changes });
+  const ejected = (target: string, retryInMs: number, ejections = 1): TargetChange => ({
+    target,
+    type: 'ejected',
+    retryInMs,
+    ejections,
+  });
+
+  it('is what any process said last', async () => {
+    expect(await tell('one')).toEqual([]);
+    await tell('one', ejected('groq', 5000), ejected('azure', 100, 3));
+    const known = await tell('two');
+    expect(known.toSorted((a, b) => (a.target < b.target ? -1 : 1))).toEqual([
+      { target: 'azure', retryInMs: 100, ejections: 3, mayProbe: false },
+      { target: 'groq', retryInMs: 5000, ejections: 1, mayProbe: false },
+    ]);
+    await tell('three', { target: 'azure', type: 'recovered' });
+    now += 2000;
+    // The longer of two waits.
+    await tell('two', ejected('groq', 1000, 2));
+    expect(await tell('one')).toEqual([{ target: 'groq', retryInMs: 3000, ejections: 2, mayProbe: false }]);
+    await tell('one', { target: 'groq', type: 'recovered' });
+    expect(await tell('two')).toEqual([]);
+    expect(await redis.keys(`${prefix}*`)).toEqual([]);
+  });
+
+  it('is probed by one process at a time, while it does', async () => {
+    const probes = async (member: string, ...changes: TargetChange[]): Promise<boolean | undefined> =>
+      (await tell(member, ...changes))[0]?.mayProbe;
+    await tell('one', ejected('groq', 1000));
+    now += 1000;
+    expect([await probes('one'), await probes('two'), await probes('one')]).toEqual([true, false, true]);
+    now += LEASE - 1;
+    expect(await probes('one', { target: 'groq', type: 'probing' })).toBe(true);
+    now += LEASE - 1;
+    expect([await probes('two'), await probes('one')]).toEqual([false, true]);
+    // One that had no request for it lets the others go first.
+    now += 1;
+    expect([await probes('one'), await probes('two'), await probes('one')]).toEqual([false, true, false]);
+    await tell('two', ejected('groq', 2000, 2));
+    expect(await probes('two')).toBe(false);
+  });
+
+  it('is forgotten where nobody has probed for an hour', async () => {
+    await tell('one', ejected('groq', 1000));
+    now += 3600 * SECOND + 1001;
+    expect(await tell('one')).toEqual([]);
   });
 });

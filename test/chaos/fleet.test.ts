@@ -20,6 +20,8 @@ interface Member {
   /** Of its answers, and how many had it. */
   readonly answers: Map<string, number>;
   readonly errors: string[];
+  /** Changes of its target. */
+  readonly health: string[];
   tell(line: string): void;
 }
 
@@ -36,16 +38,18 @@ async function startMember(options: FleetMemberOptions): Promise<Member> {
   });
   const answers = new Map<string, number>();
   const errors: string[] = [];
+  const health: string[] = [];
   const ready = Promise.withResolvers<void>();
   child.once('exit', () => ready.reject(new Error('The member ended before it was ready')));
   createInterface(child.stdout).on('line', (line) => {
     const [word, ...rest] = line.split(' ');
     if (word === 'ready') ready.resolve();
     if (word === 'answer') answers.set(rest.join(' '), (answers.get(rest.join(' ')) ?? 0) + 1);
+    if (word === 'health') health.push(rest.join(' '));
     if (word === 'error') errors.push(rest.join(' '));
   });
   await ready.promise;
-  return { child, answers, errors, tell: (line) => void child.stdin.write(`${line}\n`) };
+  return { child, answers, errors, health, tell: (line) => void child.stdin.write(`${line}\n`) };
 }
 
 /** A provider that allows so many requests in any minute, by its own clock. */
@@ -95,16 +99,17 @@ it('8 processes send what a provider allows them together: at most 1 % of it is 
   }
 });
 
+function answer(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(completionBody()));
+}
+
 it('what a killed process ran is free again for the others', async () => {
   const server = await startRedis();
   onTestFinished(() => server.stop());
   const provider = await startProvider();
   onTestFinished(() => provider.close());
   let held = 0;
-  const answer = (response: ServerResponse): void => {
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(completionBody()));
-  };
   provider.script = answer;
   const options = {
     store: server.url,
@@ -140,4 +145,31 @@ it('what a killed process ran is free again for the others', async () => {
       return other.answers.get('200 -') ?? 0;
     })
     .toBeGreaterThan(2);
+});
+
+it('a target that fails in one process is ejected in the others, and recovers for all', async () => {
+  const server = await startRedis();
+  onTestFinished(() => server.stop());
+  const provider = await startProvider();
+  onTestFinished(() => provider.close());
+  const health = { failures: 3, coolDownMs: 300 };
+  const options = { store: server.url, provider: provider.baseURL, bucketMs: 1000, health };
+  const fleet = await Promise.all([startMember(options), startMember(options)]);
+  const [one, other] = fleet;
+  // Both are in use.
+  provider.script = answer;
+  for (const { tell } of fleet) tell('ask');
+  await expect.poll(() => [one.answers.get('200 -'), other.answers.get('200 -')]).toEqual([1, 1]);
+  // Of one account: nothing for others.
+  provider.script = (response) => response.writeHead(503).end('{}');
+  for (let n = 0; n < 3; n++) one.tell('ask a');
+  await expect.poll(() => one.health).toEqual(['target_ejected']);
+  expect(other.health).toEqual([]);
+  for (const account of ['b', 'c']) one.tell(`ask ${account}`);
+  await expect.poll(() => other.health).toEqual(['target_ejected']);
+  provider.script = answer;
+  other.tell('ask');
+  await expect
+    .poll(() => [one.health.at(-1), other.health.at(-1)])
+    .toEqual(['target_recovered', 'target_recovered']);
 });
