@@ -117,7 +117,7 @@ export function createServices(
   const sessionTokens = resolveSessions(options.sessions);
   const thresholds = resolveThresholds(options.thresholds);
   const topUps = thresholds.topUp && new TopUps({ store, topUp: thresholds.topUp, onError });
-  const health = settings.health && new FleetHealth();
+  const health = new FleetHealth();
   const fleet = plainStore.fleet && new FleetSync({ view: plainStore.fleet, onError, health, bucketMs });
   const billing = new BillingService({
     thresholds: new ThresholdWatch({ thresholds, topUps, tell: emit, onError }),

@@ -48,6 +48,9 @@ export class Capacity {
     this.#now = now;
     this.#fleet = fleet;
     this.#bucketMs = bucketMs;
+    fleet?.onExhausted((slot, until) => {
+      this.#noteExhausted(slot, until);
+    });
     fleet?.onChange(() => {
       for (const listener of this.#freed) listener();
     });
@@ -83,7 +86,13 @@ export class Capacity {
   /** The provider's answer said that a limit of this key is used up. */
   exhausted({ provider, model }: Target, key: string, forMs: number): void {
     const until = this.#now() + forMs;
-    this.#exhausted.set(exhaustedKey(provider, key, model), until);
+    const slot = exhaustedKey(provider, key, model);
+    this.#noteExhausted(slot, until);
+    this.#fleet?.exhausted(slot, until);
+  }
+
+  #noteExhausted(slot: string, until: number): void {
+    this.#exhausted.set(slot, until);
     this.#exhaustedUntil = Math.max(this.#exhaustedUntil, until);
   }
 
@@ -215,5 +224,5 @@ class Counters {
 }
 
 function exhaustedKey({ name }: Provider, key: string, model: string): string {
-  return `${name}\n${key}\n${model}`;
+  return JSON.stringify([name, key, model]);
 }

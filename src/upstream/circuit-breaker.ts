@@ -166,6 +166,7 @@ export class CircuitBreaker implements FleetBreaker {
   }
 
   heardEjected(retryAt: number, ejections: number, mayProbe: boolean): void {
+    if (!this.#options.settings) return;
     const isNews = this.#retryAt === 0;
     this.#isFleetsEjection = true;
     this.#isProbedElsewhere = !mayProbe;

@@ -66,7 +66,7 @@ export class FleetHealth {
     this.#heardAt = now;
     for (const [target, { retryInMs, ejections, mayProbe }] of this.#ejected) {
       const breaker = this.#breakers.get(target);
-      // What changed meanwhile is told with the next report.
+      // The next report has what changed meanwhile.
       if (breaker && !this.#changed.has(breaker)) breaker.heardEjected(now + retryInMs, ejections, mayProbe);
     }
     for (const target of before.keys()) {

@@ -1,7 +1,7 @@
 import type { NewSlot, SlotReport, SlotState } from '../ledger/contract/fleet-view.ts';
 import type { UpstreamLimits } from '../options/upstream-limits.ts';
 
-/** What a slot is told of its fleet, and how often. */
+/** How a slot learns of its fleet, and how often. */
 export interface FleetTerms {
   readonly bucketMs: number;
   /** Between two reports. */
@@ -30,7 +30,7 @@ interface Use {
 
 /** After this many intervals without use a slot leaves: nothing that it used counts any more. */
 const IDLE_INTERVALS = 244;
-/** An idle slot reports once in so many intervals. */
+/** Intervals between two reports of an idle slot. */
 const IDLE_REPORTS = 4;
 
 /** What this process may use of one limit, by the last word of the fleet. */
@@ -211,7 +211,7 @@ export class FleetSlot {
     this.#demand.least = Math.min(this.#demand.least, tokens);
   }
 
-  /** Where much is left that nobody was granted, one request in each interval is let through. */
+  /** Where much is left that no process was granted, one request in each interval is let through. */
   #mayBorrow(
     { left, members }: SlotState,
     has: { readonly hasRequests: boolean; readonly hasTokens: boolean; readonly mayRun: boolean },

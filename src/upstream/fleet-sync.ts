@@ -8,7 +8,7 @@ import { FleetSlot, type SlotHistory } from './fleet-slot.ts';
 export interface FleetSyncOptions {
   readonly view: FleetView;
   readonly onError: (error: Error) => void;
-  /** Undefined: targets are never ejected. */
+  /** Undefined: the process neither tells nor hears what is ejected or used up. */
   readonly health?: FleetHealth | undefined;
   /** A second of a minute of limits; tests have shorter ones. */
   readonly bucketMs?: number | undefined;
@@ -25,6 +25,8 @@ const LEASE = 3;
 /** In intervals: without news, and after the last request. */
 const HEALTH_INTERVALS = 4;
 const IDLE_INTERVALS = 240;
+/** Used-up limits that one report names. */
+const MAX_EXHAUSTED = 100;
 
 /**
  * Tells the fleet what this process uses of the limits of providers, and learns what it may use: four times a second for each
@@ -41,6 +43,9 @@ export class FleetSync {
   #idle = 0;
   #ticks = 0;
   #made = 0;
+  /** Used-up limits that the fleet doesn't know of yet: until when. */
+  readonly #exhausted = new Map<string, number>();
+  #onExhausted: ((slot: string, until: number) => void) | undefined;
   #isFailing = false;
   #isClosed = false;
 
@@ -77,6 +82,16 @@ export class FleetSync {
     this.#changed.add(listener);
   }
 
+  /** A provider said that a limit is used up. @param until - by the clock of the options */
+  exhausted(slot: string, until: number): void {
+    if (this.#exhausted.size < MAX_EXHAUSTED || this.#exhausted.has(slot)) this.#exhausted.set(slot, until);
+  }
+
+  /** Calls the listener with the limits that are used up, and until when, as any process was told. */
+  onExhausted(listener: (slot: string, until: number) => void): void {
+    this.#onExhausted = listener;
+  }
+
   /** Called by each request: the process wants to know what is ejected. */
   used(): void {
     this.#idle = 0;
@@ -89,7 +104,8 @@ export class FleetSync {
     this.#idle += 1;
     this.#ticks += 1;
     const { health } = this.#options;
-    const hearsHealth = health && (health.isUrgent || this.#ticks % HEALTH_INTERVALS === 1);
+    const hearsHealth =
+      health && (health.isUrgent || this.#exhausted.size > 0 || this.#ticks % HEALTH_INTERVALS === 1);
     await Promise.all([
       hearsHealth && this.#syncHealth(health),
       ...due.map((slot) => (slot.isIdle ? this.#leave(slot) : this.#sync(slot))),
@@ -126,10 +142,19 @@ export class FleetSync {
   }
 
   async #reportHealth(health: FleetHealth): Promise<void> {
-    const { view, process, bucketMs } = this.#options;
+    const { view, process, bucketMs, now } = this.#options;
     const changes = health.report(Date.now());
+    const exhausted = [...this.#exhausted].map(([slot, until]) => ({
+      slot,
+      forMs: Math.ceil(until - now()),
+    }));
+    const reported = new Map(this.#exhausted);
     try {
-      health.hear(await view.syncHealth({ member: process, leaseMs: bucketMs * LEASE, changes }), Date.now());
+      const state = await view.syncHealth({ member: process, leaseMs: bucketMs * LEASE, changes, exhausted });
+      health.hear(state.ejected, Date.now());
+      for (const [slot, until] of reported)
+        if (this.#exhausted.get(slot) === until) this.#exhausted.delete(slot);
+      for (const { slot, forMs } of state.exhausted) this.#onExhausted?.(slot, now() + forMs);
       this.#isFailing = false;
     } catch (error) {
       health.alone();
@@ -171,7 +196,7 @@ export class FleetSync {
     this.#isFailing = true;
     const { message } = asError(error);
     this.#options.onError(
-      new Error(`What other processes know of providers is unknown: ${message}`, { cause: error }),
+      new Error(`The fleet's view of providers is unavailable: ${message}`, { cause: error }),
     );
   }
 }

@@ -22,7 +22,7 @@ interface Member {
   readonly errors: string[];
   /** Changes of its target. */
   readonly health: string[];
-  tell(line: string): void;
+  readonly tell: (line: string) => void;
 }
 
 async function startMember(options: FleetMemberOptions): Promise<Member> {

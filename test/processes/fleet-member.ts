@@ -62,23 +62,22 @@ async function ask(account = 'acct'): Promise<void> {
 }
 
 /** Requests at random times, whatever becomes of those before. */
-let round = 0;
-async function offer(perSecond: number): Promise<void> {
-  const own = (round += 1);
+async function offer(perSecond: number, { signal }: AbortController): Promise<void> {
   let due = performance.now();
-  while (own === round) {
+  while (!signal.aborted) {
     due += (-Math.log(1 - Math.random()) * 1000) / perSecond;
     await pause(Math.max(0, due - performance.now()));
     void ask();
   }
 }
 
+const offering = new AbortController();
 say('ready');
 createInterface(process.stdin)
   .on('line', (line) => {
     const [word, argument] = line.split(' ');
-    if (word === 'offer') void offer(Number(argument));
-    if (word === 'stop') round += 1;
+    if (word === 'offer') void offer(Number(argument), offering);
+    if (word === 'stop') offering.abort();
     if (word === 'ask') void ask(argument);
   })
   .once('close', () => process.exit(1));

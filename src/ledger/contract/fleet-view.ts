@@ -14,8 +14,8 @@ export interface FleetView {
    */
   sync(report: SlotReport): Promise<SlotState | NewSlot>;
 
-  /** Reports which targets failed or recovered for this process; returns all that are ejected. */
-  syncHealth(report: HealthReport): Promise<readonly EjectedTarget[]>;
+  /** Reports which targets failed or recovered for this process, and which limits are used up; returns what all know. */
+  syncHealth(report: HealthReport): Promise<HealthState>;
 }
 
 export interface HealthReport {
@@ -23,6 +23,19 @@ export interface HealthReport {
   /** How long a member may take to begin with the probe that it was given. */
   readonly leaseMs: number;
   readonly changes: readonly TargetChange[];
+  readonly exhausted: readonly ExhaustedSlot[];
+}
+
+export interface HealthState {
+  readonly ejected: readonly EjectedTarget[];
+  readonly exhausted: readonly ExhaustedSlot[];
+}
+
+/** A provider said that nothing is left of a limit. */
+export interface ExhaustedSlot {
+  readonly slot: string;
+  /** For how long. */
+  readonly forMs: number;
 }
 
 /** Of one target: it recovered, it was ejected, or this member is probing it. */

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Target } from '../../../src/catalog/model.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { Capacity } from '../../../src/upstream/capacity.ts';
+import { FleetHealth } from '../../../src/upstream/fleet-health.ts';
 import { FleetSync } from '../../../src/upstream/fleet-sync.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 
@@ -29,6 +30,7 @@ afterEach(async () => {
 });
 
 interface Member {
+  readonly capacity: Capacity;
   readonly errors: string[];
   readonly tick: () => Promise<void>;
   /** Takes what it can get; returns how many. */
@@ -41,6 +43,7 @@ function member(): Member {
   const sync = new FleetSync({
     view: store.fleet,
     onError: ({ message }) => errors.push(message),
+    health: new FleetHealth(),
     now: () => now,
   });
   const capacity = new Capacity({ fleet: sync, now: () => now });
@@ -49,6 +52,7 @@ function member(): Member {
     await store.close();
   });
   return {
+    capacity,
     errors,
     tick: () => sync.tick(),
     take: (most = Infinity) => {
@@ -78,7 +82,7 @@ it('without Redis a process goes on alone, says so once, and tells what it sent 
     one.take();
     await one.tick();
   });
-  expect(one.errors).toEqual([expect.stringMatching(/^What other processes know of providers is unknown: /)]);
+  expect(one.errors).toEqual([expect.stringMatching(/^The fleet's view of providers is unavailable: /)]);
   await expect
     .poll(async () => {
       await one.tick();
@@ -95,4 +99,20 @@ it('without Redis a process goes on alone, says so once, and tells what it sent 
   await other.tick();
   expect(other.take(1)).toBe(1);
   expect(one.errors).toHaveLength(1);
+});
+
+it('what a provider said to one process counts in the others, also if Redis was away meanwhile', async () => {
+  const [one, other] = [member(), member()];
+  one.capacity.exhausted(target, 'key', 60_000);
+  await server.restart(() => one.tick());
+  await expect
+    .poll(async () => {
+      await one.tick();
+      await other.tick();
+      return other.capacity.exhaustedMs(target, 'key');
+    })
+    .toBe(60_000);
+  now += 59_000;
+  expect(other.capacity.exhaustedMs(target, 'key')).toBe(1000);
+  expect(other.capacity.concerns([target])).toBe(true);
 });

@@ -189,8 +189,8 @@ describe('a slot', () => {
 
 describe('the health of targets', () => {
   const LEASE = 3 * SECOND;
-  const tell = (member: string, ...changes: TargetChange[]): Promise<readonly EjectedTarget[]> =>
-    store.fleet.syncHealth({ member, leaseMs: LEASE, changes });
+  const tell = async (member: string, ...changes: TargetChange[]): Promise<readonly EjectedTarget[]> =>
+    (await store.fleet.syncHealth({ member, leaseMs: LEASE, changes, exhausted: [] })).ejected;
   const ejected = (target: string, retryInMs: number, ejections = 1): TargetChange => ({
     target,
     type: 'ejected',
@@ -237,5 +237,21 @@ describe('the health of targets', () => {
     await tell('one', ejected('groq', 1000));
     now += 3600 * SECOND + 1001;
     expect(await tell('one')).toEqual([]);
+  });
+
+  it('has the limits that are used up, by what any process was told', async () => {
+    const report = { leaseMs: LEASE, changes: [] };
+    const used = async (member: string, ...forMs: number[]): Promise<unknown> => {
+      const exhausted = forMs.map((each, n) => ({ slot: `key ${n}`, forMs: each }));
+      return (await store.fleet.syncHealth({ ...report, member, exhausted })).exhausted;
+    };
+    await used('one', 5000);
+    await tell('one', ejected('groq', 500));
+    now += 1000;
+    expect(await used('two')).toEqual([{ slot: 'key 0', forMs: 4000 }]);
+    expect(await used('two', 1000)).toEqual([{ slot: 'key 0', forMs: 4000 }]);
+    now += 4000;
+    expect(await used('two')).toEqual([]);
+    expect(await tell('two')).toHaveLength(1);
   });
 });

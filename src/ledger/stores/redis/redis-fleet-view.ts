@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 
 import type {
-  EjectedTarget,
   FleetView,
   HealthReport,
+  HealthState,
   NewSlot,
   SlotReport,
   SlotState,
@@ -12,7 +12,7 @@ import { syncHealth } from './lua/sync-health.ts';
 import { syncSlot } from './lua/sync-slot.ts';
 import type { ScriptRunner } from './script-runner.ts';
 
-/** A hash for each slot, which expires when nobody has used it for a minute, and one of the ejected targets. */
+/** A hash for each slot, which expires a minute after its last use, and one of ejected targets and used-up limits. */
 export class RedisFleetView implements FleetView {
   readonly #runner: ScriptRunner;
 
@@ -43,10 +43,10 @@ export class RedisFleetView implements FleetView {
     );
   }
 
-  syncHealth({ member, leaseMs, changes }: HealthReport): Promise<readonly EjectedTarget[]> {
+  syncHealth({ member, leaseMs, changes, exhausted }: HealthReport): Promise<HealthState> {
     return this.#runner.run(
       syncHealth,
-      [this.#runner.keys.ejected()],
+      [this.#runner.keys.health()],
       [
         this.#runner.clock(),
         member,
@@ -56,6 +56,7 @@ export class RedisFleetView implements FleetView {
             ? [each.target, each.type, String(each.retryInMs), String(each.ejections)]
             : [each.target, each.type, '0', '0'],
         ),
+        ...exhausted.flatMap(({ slot, forMs }) => [slot, 'exhausted', String(forMs), '0']),
       ],
     );
   }

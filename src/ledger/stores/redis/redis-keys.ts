@@ -67,9 +67,9 @@ export class RedisKeys {
     return `${this.#prefix}up:{${name}}`;
   }
 
-  /** A hash of the targets that are ejected for all. */
-  ejected(): string {
-    return `${this.#prefix}ejected`;
+  /** A hash of the targets that are ejected for all accounts, and of limits that are used up. */
+  health(): string {
+    return `${this.#prefix}health`;
   }
 
   /** A hash of the sums of deleted accounts, by ids that say nothing of them. */

@@ -1,15 +1,17 @@
-import type { EjectedTarget } from '../../../contract/fleet-view.ts';
+import type { EjectedTarget, HealthState } from '../../../contract/fleet-view.ts';
 import { defineScript, type LuaScript } from './define-script.ts';
 
-/** Records which targets are ejected, and who probes them. */
-export const syncHealth: LuaScript<readonly string[], readonly EjectedTarget[]> = defineScript(
+/** Records which targets are ejected, who probes them, and which limits are used up. */
+export const syncHealth: LuaScript<readonly string[], HealthState> = defineScript(
   /* lua */ `#!lua
--- KEYS[1] hash         target -> "retry-at ejections lease-until prober"
+-- KEYS[1] hash         't' .. target -> "retry-at ejections lease-until prober"
+--                      'x' .. slot -> until when it is used up
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] member
 -- ARGV[3] lease        ms
 -- ARGV[4..] changes    target, 'ejected', 'recovered' or 'probing', ms until it is probed, ejections; ...
--- returns {{target, ms until it is probed, ejections, 1 if this member probes it}, ...}
+--                      or slot, 'exhausted', ms until it isn't, 0
+-- returns {{{target, ms until it is probed, ejections, 1 if this member probes it}, ...}, {slot, ms until it isn't used up, ...}}
 local FORGET_MS = 3600000
 local now = tonumber(ARGV[1])
 if not now then
@@ -18,18 +20,26 @@ if not now then
 end
 local member, lease = ARGV[2], tonumber(ARGV[3])
 local found = redis.call('HGETALL', KEYS[1])
-if #found == 0 and #ARGV < 4 then return {} end
+if #found == 0 and #ARGV < 4 then return {{}, {}} end
 
-local targets = {}
+local targets, slots = {}, {}
 for i = 1, #found, 2 do
+  local kind, name = string.sub(found[i], 1, 1), string.sub(found[i], 2)
   local retry, ejections, till, prober = string.match(found[i + 1], '^(%d+) (%d+) (%d+) (.*)$')
-  targets[found[i]] = {tonumber(retry), tonumber(ejections), tonumber(till), prober}
+  if kind == 'x' then
+    slots[name] = tonumber(found[i + 1])
+  else
+    targets[name] = {tonumber(retry), tonumber(ejections), tonumber(till), prober}
+  end
 end
 local changed = {}
 for i = 4, #ARGV, 4 do
   local target, known = ARGV[i], targets[ARGV[i]]
-  changed[target] = true
-  if ARGV[i + 1] == 'recovered' then
+  if ARGV[i + 1] ~= 'exhausted' then changed[target] = true end
+  if ARGV[i + 1] == 'exhausted' then
+    slots[target] = math.max(slots[target] or 0, now + math.floor(tonumber(ARGV[i + 2])))
+    redis.call('HSET', KEYS[1], 'x' .. target, string.format('%d', slots[target]))
+  elseif ARGV[i + 1] == 'recovered' then
     targets[target] = nil
   elseif ARGV[i + 1] == 'probing' then
     if known and known[4] == member then known[3] = now + lease end
@@ -60,26 +70,36 @@ end
 for target in pairs(changed) do
   local known = targets[target]
   if known then
-    redis.call('HSET', KEYS[1], target, string.format('%d %d %d ', known[1], known[2], known[3]) .. known[4])
+    redis.call('HSET', KEYS[1], 't' .. target, string.format('%d %d %d ', known[1], known[2], known[3]) .. known[4])
   else
-    redis.call('HDEL', KEYS[1], target)
+    redis.call('HDEL', KEYS[1], 't' .. target)
+  end
+end
+local exhausted = {}
+for slot, till in pairs(slots) do
+  if till <= now then
+    redis.call('HDEL', KEYS[1], 'x' .. slot)
+  else
+    exhausted[#exhausted + 1] = slot
+    exhausted[#exhausted + 1] = string.format('%d', till - now)
   end
 end
 redis.call('PEXPIRE', KEYS[1], string.format('%d', FORGET_MS))
-return reply
+return {reply, exhausted}
 `,
   (reply) => {
+    const targets = reply.nested();
     const ejected: EjectedTarget[] = [];
-    while (!reply.isOver) {
-      const each = reply.nested();
-      const target = each.text();
+    while (!targets.isOver) {
+      const each = targets.nested();
       ejected.push({
-        target,
+        target: each.text(),
         retryInMs: each.count(),
         ejections: each.count(),
         mayProbe: each.text() === '1',
       });
     }
-    return ejected;
+    const exhausted = reply.nested().pairs();
+    return { ejected, exhausted: exhausted.map(([slot, forMs]) => ({ slot, forMs: Number(forMs) })) };
   },
 );

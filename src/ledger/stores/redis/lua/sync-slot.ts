@@ -78,7 +78,7 @@ for i = 1, #fields, 2 do
   elseif kind == 'm' and name == ARGV[4] then
     seq = n[1]
   elseif kind == 'm' and n[2] <= now then
-    -- Nobody knows what it used of this.
+    -- What it used of this is not known.
     lost[#lost + 1] = {n[3], n[4], n[5]}
     stale[#stale + 1] = fields[i]
   elseif kind == 'm' then
