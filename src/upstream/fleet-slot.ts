@@ -32,6 +32,10 @@ interface Use {
 const IDLE_INTERVALS = 244;
 /** Intervals between two reports of an idle slot. */
 const IDLE_REPORTS = 4;
+/** Those of a minute; older ones count no more. */
+const COUNTED_BUCKETS = 61;
+/** While the fleet doesn't answer. */
+const MAX_BUCKETS = 2 * COUNTED_BUCKETS;
 
 /** What this process may use of one limit, by the last word of the fleet. */
 export class FleetSlot {
@@ -46,14 +50,12 @@ export class FleetSlot {
   #heardAt = 0;
   #epoch = '';
   #seq = 0;
-  /** By bucket. */
+  /** Not reported yet, by bucket. */
   #used = new Map<number, Use>();
   /** Reported, and not answered: it is reported again under the same number. */
   #reported: ReadonlyMap<number, Use> | undefined;
   /** Left of the last grant. */
   #left = { requests: 0, tokens: 0 };
-  /** Used since the last report. */
-  #since = { requests: 0, tokens: 0 };
   #running = 0;
   /** Asked for since the last report, also in vain. */
   #demand = { requests: 0, tokens: 0, least: Infinity };
@@ -74,28 +76,24 @@ export class FleetSlot {
     this.#use();
     const state = this.#state;
     if (!state || now - this.#heardAt > this.#terms.freshMs) return undefined;
-    const { requestsPerMinute, tokensPerMinute, concurrentRequests } = limits;
-    const hasRequests = requestsPerMinute === undefined || this.#left.requests >= 1;
-    const hasTokens = tokensPerMinute === undefined || this.#left.tokens >= tokens;
-    const mayRun = concurrentRequests === undefined || this.#running < state.granted.running;
-    if (hasRequests && hasTokens && mayRun) return 0;
-    if (this.#mayBorrow(state, { hasRequests, hasTokens, mayRun }, tokens)) return 0;
+    const lacks = this.#lacks(state, tokens);
+    if (!lacks.any || this.#mayBorrow(state, lacks, tokens)) return 0;
     this.#ask(tokens);
     const { intervalMs } = this.#terms;
     const age = now - this.#heardAt;
     return Math.max(
       1,
       intervalMs - age,
-      hasRequests ? 0 : state.waitMs.requests - age,
-      hasTokens ? 0 : state.waitMs.tokens - age,
+      lacks.requests ? state.waitMs.requests - age : 0,
+      lacks.tokens ? state.waitMs.tokens - age : 0,
     );
   }
 
   begin(tokens: number): void {
     this.#use();
     this.#ask(tokens);
+    if (this.#state) this.#hasBorrowed ||= this.#lacks(this.#state, tokens).any;
     this.#running += 1;
-    this.#hasBorrowed ||= this.#left.requests < 1 || this.#left.tokens < tokens;
   }
 
   end(): void {
@@ -106,8 +104,9 @@ export class FleetSlot {
   add(requests: number, tokens: number, bucket: number): void {
     const used = this.#used.get(bucket) ?? { requests: 0, tokens: 0 };
     this.#used.set(bucket, { requests: used.requests + requests, tokens: used.tokens + tokens });
-    this.#since.requests += requests;
-    this.#since.tokens += tokens;
+    if (this.#used.size > MAX_BUCKETS) {
+      for (const old of this.#used.keys()) if (old <= bucket - COUNTED_BUCKETS) this.#used.delete(old);
+    }
     this.#left.requests -= requests;
     this.#left.tokens -= tokens;
   }
@@ -135,7 +134,6 @@ export class FleetSlot {
     };
     if (least < Infinity) this.#leastTokens = least;
     this.#demand = { requests: 0, tokens: 0, least: Infinity };
-    this.#since = { requests: 0, tokens: 0 };
     const wanted = {
       requests: Math.round(this.#expected.requests),
       tokens: Math.round(this.#expected.tokens),
@@ -174,10 +172,13 @@ export class FleetSlot {
       this.#state = state;
       this.#heardAt = now;
       this.#hasBorrowed = false;
-      this.#left = {
-        requests: state.granted.requests - this.#since.requests,
-        tokens: state.granted.tokens - this.#since.tokens,
-      };
+      // What was used since the report is part of the grant.
+      let { requests, tokens } = state.granted;
+      for (const used of this.#used.values()) {
+        requests -= used.requests;
+        tokens -= used.tokens;
+      }
+      this.#left = { requests, tokens };
       return false;
     }
     this.#state = undefined;
@@ -211,17 +212,34 @@ export class FleetSlot {
     this.#demand.least = Math.min(this.#demand.least, tokens);
   }
 
+  #lacks(state: SlotState, tokens: number): Lack {
+    const { requestsPerMinute, tokensPerMinute, concurrentRequests } = this.#limits;
+    const lacksRequests = requestsPerMinute !== undefined && this.#left.requests < 1;
+    const lacksTokens = tokensPerMinute !== undefined && this.#left.tokens < tokens;
+    const lacksRunning = concurrentRequests !== undefined && this.#running >= state.granted.running;
+    return {
+      requests: lacksRequests,
+      tokens: lacksTokens,
+      running: lacksRunning,
+      any: lacksRequests || lacksTokens || lacksRunning,
+    };
+  }
+
   /** Where much is left that no process was granted, one request in each interval is let through. */
-  #mayBorrow(
-    { left, members }: SlotState,
-    has: { readonly hasRequests: boolean; readonly hasTokens: boolean; readonly mayRun: boolean },
-    tokens: number,
-  ): boolean {
+  #mayBorrow({ left, members }: SlotState, lacks: Lack, tokens: number): boolean {
     if (this.#hasBorrowed) return false;
     return (
-      (has.hasRequests || left.requests >= members) &&
-      (has.hasTokens || left.tokens >= 2 * tokens) &&
-      (has.mayRun || left.running >= members)
+      (!lacks.requests || left.requests >= members) &&
+      (!lacks.tokens || left.tokens >= 2 * tokens) &&
+      (!lacks.running || left.running >= members)
     );
   }
+}
+
+/** What the grant doesn't have for a request. */
+interface Lack {
+  readonly requests: boolean;
+  readonly tokens: boolean;
+  readonly running: boolean;
+  readonly any: boolean;
 }

@@ -46,7 +46,8 @@ export class FleetSync {
   /** Used-up limits that the fleet doesn't know of yet: until when. */
   readonly #exhausted = new Map<string, number>();
   #onExhausted: ((slot: string, until: number) => void) | undefined;
-  #isFailing = false;
+  /** What was not answered last. */
+  readonly #failing = new Set<FleetSlot | FleetHealth>();
   #isClosed = false;
 
   constructor({
@@ -155,10 +156,10 @@ export class FleetSync {
       for (const [slot, until] of reported)
         if (this.#exhausted.get(slot) === until) this.#exhausted.delete(slot);
       for (const { slot, forMs } of state.exhausted) this.#onExhausted?.(slot, now() + forMs);
-      this.#isFailing = false;
+      this.#failing.delete(health);
     } catch (error) {
       health.alone();
-      this.#failed(error);
+      this.#failed(health, error);
     }
   }
 
@@ -176,6 +177,7 @@ export class FleetSync {
     await this.#running.get(slot);
     await this.#report(slot, true);
     slot.departed();
+    this.#failing.delete(slot);
   }
 
   async #report(slot: FleetSlot, isLeaving: boolean): Promise<void> {
@@ -183,17 +185,18 @@ export class FleetSync {
     try {
       const isNew = slot.hear(await view.sync(slot.report(now(), isLeaving)), now());
       if (isNew) slot.hear(await view.sync(slot.report(now(), isLeaving)), now());
-      this.#isFailing = false;
+      this.#failing.delete(slot);
       for (const listener of this.#changed) listener();
     } catch (error) {
-      this.#failed(error);
+      this.#failed(slot, error);
     }
   }
 
-  /** Says it once, until it works again. */
-  #failed(error: unknown): void {
-    if (this.#isFailing) return;
-    this.#isFailing = true;
+  /** Says it once, until all is answered again. */
+  #failed(what: FleetSlot | FleetHealth, error: unknown): void {
+    const isFirst = this.#failing.size === 0;
+    this.#failing.add(what);
+    if (!isFirst) return;
     const { message } = asError(error);
     this.#options.onError(
       new Error(`The fleet's view of providers is unavailable: ${message}`, { cause: error }),

@@ -116,3 +116,23 @@ it('what a provider said to one process counts in the others, also if Redis was 
   expect(other.capacity.exhaustedMs(target, 'key')).toBe(1000);
   expect(other.capacity.concerns([target])).toBe(true);
 });
+
+it('a process lets one request through beyond its part, where much is left, and no more', async () => {
+  const running = { concurrentRequests: 100 };
+  const many = { ...target, provider: { name: 'loopback', limits: running } } as unknown as Target;
+  const [one, other] = [member(), member()];
+  for (const { capacity, tick } of [one, other]) {
+    expect(capacity.waitMs(many, '', 1)).toBe(0);
+    capacity.take(many, '', 1).end();
+    await tick();
+    await tick();
+  }
+  let taken = 0;
+  while (other.capacity.waitMs(many, '', 1) === 0) {
+    other.capacity.take(many, '', 1);
+    taken += 1;
+  }
+  // Each has what it wants, and a quarter of what the other one leaves.
+  expect(taken).toBe(14);
+  expect(other.capacity.waitMs(many, '', 1)).toBe(250);
+});
