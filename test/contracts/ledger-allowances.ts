@@ -317,6 +317,13 @@ export function describeAllowances(ledger: LedgerFixture): void {
       expect(await ledger.store.balance('acme')).toMatchObject({ available: share });
     });
 
+    it('has a lot of at most the largest amount, however often it is changed', async () => {
+      await adjust('a1', -100n);
+      for (const amount of [MAX, 6n, MAX]) await allow({ amount, change: 'prorate' });
+      const amounts = (await state()).lots.map((lot) => lot.amount);
+      expect(amounts.filter((amount) => amount > MAX)).toEqual([]);
+    });
+
     it('is prorated by a change that was not, before', async () => {
       await allow({ amount: 50n });
       expect(await allow({ amount: 50n, change: 'prorate' })).toMatchObject({

@@ -1133,8 +1133,10 @@ class Account {
     const expiresAt = lot ? lot.expiresAt : expiryOf(allowance, allowance.period, rollover);
     const remaining = (lot?.remaining ?? 0n) + delta;
     if (lot) lot.remaining = 0n;
+    const granted = (lot?.amount ?? 0n) + delta;
+    const most = 2n ** 53n - 1n;
     this.addLot(
-      { id, amount: (lot?.amount ?? 0n) + delta, expiresAt, priority: lot?.priority ?? priority },
+      { id, amount: granted < most ? granted : most, expiresAt, priority: lot?.priority ?? priority },
       remaining,
     );
   }

@@ -7,7 +7,7 @@ import {
   type EndAllowanceResult,
   MAX_ALLOWANCES,
 } from '../contract/allowances.ts';
-import { type NanoDollars, smaller } from '../contract/money.ts';
+import { MAX_AMOUNT, type NanoDollars, smaller } from '../contract/money.ts';
 import { updateCredits } from './due-credits.ts';
 import { addLot } from './lots.ts';
 import { laterPeriod, periodStart } from './periods.ts';
@@ -115,7 +115,9 @@ function prorate(account: AccountRows, row: AllowanceRow, command: Allow, now: n
     lot.remaining = 0n;
     account.saveLot(lot);
   }
-  addLot(account, { id, amount: amount + delta, expiresAt, priority }, remaining + delta);
+  // What was taken back counts in it, too.
+  const granted = smaller(amount + delta, MAX_AMOUNT);
+  addLot(account, { id, amount: granted, expiresAt, priority }, remaining + delta);
 }
 
 /** As much as can be taken back: what was used, or is held, can't. */

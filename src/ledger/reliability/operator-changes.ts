@@ -25,6 +25,8 @@ export interface OperatorChangesOptions {
   readonly window: RedoLog;
   readonly listener: StoreCaller;
   readonly redo: RollbackRepair;
+  /** The store's time. */
+  readonly clock: { now(): number };
 }
 
 /** Sends what operators change of accounts, and remembers it, where the store may lose it. */
@@ -33,12 +35,14 @@ export class OperatorChanges {
   readonly #window: RedoLog;
   readonly #listener: StoreCaller;
   readonly #redo: RollbackRepair;
+  readonly #clock: OperatorChangesOptions['clock'];
 
-  constructor({ store, window, listener, redo }: OperatorChangesOptions) {
+  constructor({ store, window, listener, redo, clock }: OperatorChangesOptions) {
     this.#store = store;
     this.#window = window;
     this.#listener = listener;
     this.#redo = redo;
+    this.#clock = clock;
   }
 
   async grant(command: Grant): Promise<GrantResult> {
@@ -121,7 +125,9 @@ export class OperatorChanges {
     const { epoch: era } = account;
     const revoke = (): Promise<boolean> => this.#listener.call(() => this.#store.revokeKey(id, key));
     let known = await revoke();
-    if (!known && this.#window.hasMade(account, key)) {
+    const made = known ? undefined : this.#window.madeKey(account, key);
+    // An expired one may have been pruned.
+    if (made && this.#clock.now() < (made.expiresAt ?? Infinity)) {
       // It is lost: made again later, it would work.
       await inTime(this.#redo.repair(account, account.seq, era));
       known = await revoke();

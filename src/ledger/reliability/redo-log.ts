@@ -318,11 +318,11 @@ export class RedoLog {
   }
 
   /** That this key was made is remembered. */
-  hasMade(account: WatchedAccount, key: string): boolean {
+  madeKey(account: WatchedAccount, key: string): CreateKey | undefined {
     for (const change of account.changes.keys()) {
-      if (change.type === 'createKey' && change.command.key === key) return true;
+      if (change.type === 'createKey' && change.command.key === key) return change.command;
     }
-    return false;
+    return undefined;
   }
 
   hold(account: WatchedAccount, hold: LiveHold): void {

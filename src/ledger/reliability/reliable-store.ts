@@ -156,6 +156,7 @@ export class ReliableStore implements LedgerStore {
       window: this.#window,
       listener: this.#listener,
       redo: this.#redo,
+      clock: this.#clock,
     });
     this.#outbox = outbox && new Outbox({ files: outbox, now, tell });
     this.#postings = new Postings({

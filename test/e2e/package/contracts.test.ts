@@ -69,7 +69,7 @@ function failuresIn(report: Report): string[] {
   return namesOf(report, 'failed');
 }
 
-function namesOf(report: Report, wanted: 'failed' | 'skipped'): string[] {
+function namesOf(report: Report, wanted: 'passed' | 'failed' | 'skipped'): string[] {
   const all = report.testResults.flatMap(({ assertionResults }) => assertionResults);
   return all.filter(({ status }) => status === wanted).map(({ fullName }) => fullName);
 }
@@ -102,11 +102,10 @@ describe("the package's contract suites", { timeout: 120_000 }, () => {
     const { status, report } = run('mount.test.ts');
     expect(failuresIn(report)).toEqual([]);
     expect(status).toBe(0);
-    const names = report.testResults.flatMap(({ assertionResults }) =>
-      assertionResults.map(({ fullName }) => fullName),
+    expect(namesOf(report, 'passed')).toContain(
+      'the router on a server of my own says that a model does not exist',
     );
-    expect(names).toContain('the router on a server of my own says that a model does not exist');
-    expect(report.numPendingTests).toBe(0);
+    expect(namesOf(report, 'skipped')).toEqual([]);
   });
 
   it('have types that need none of Vitest, fast-check and openai', () => {

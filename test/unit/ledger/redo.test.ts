@@ -291,6 +291,16 @@ describe('a store made reliable', () => {
       expect(await store.findKey(hashOf('k1'))).toMatchObject({ state: 'revoked' });
     });
 
+    it('has no session again that has expired and was pruned', async () => {
+      const { store } = await openAccount(100n);
+      const expiresAt = clock.now + MINUTE;
+      await store.createKey({ account: 'acme', key: 'ses-1', name: '', hash: hashOf('s'), expiresAt });
+      clock.now += 2 * 24 * 60 * MINUTE;
+      await store.prune('acme');
+      expect(await store.revokeKey('acme', 'ses-1')).toBe(false);
+      expect(await store.findKey(hashOf('s'))).toBeUndefined();
+    });
+
     it('has the changes of keys that were lost, and brings back none that another process has changed since', async () => {
       const { primary, store, events } = await openAccount(100n);
       const key = { account: 'acme', key: 'k1', name: '' };

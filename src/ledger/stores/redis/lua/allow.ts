@@ -83,7 +83,8 @@ local function prorate(allowance, amount, rollover, priority, now)
     granted = tonumber(string.match(current.member, '%S+$'))
     current.remaining = 0
   end
-  add_lot(id, priority, expiry, granted + delta, remaining + delta)
+  -- What was taken back counts in it, too.
+  add_lot(id, priority, expiry, math.min(granted + delta, WIDE - 1), remaining + delta)
 end
 
 local now, id, amount = clock(ARGV[1]), ARGV[2], tonumber(ARGV[3])
