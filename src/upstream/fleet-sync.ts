@@ -88,7 +88,7 @@ export class FleetSync {
     if (this.#exhausted.size < MAX_EXHAUSTED || this.#exhausted.has(slot)) this.#exhausted.set(slot, until);
   }
 
-  /** Calls the listener with the limits that are used up, and until when, as any process was told. */
+  /** Calls the listener with the limits that are used up, and until when, as any process reported. */
   onExhausted(listener: (slot: string, until: number) => void): void {
     this.#onExhausted = listener;
   }

@@ -229,6 +229,10 @@ describe('the health of targets', () => {
     // One that had no request for it lets the others go first.
     now += 1;
     expect([await probes('one'), await probes('two'), await probes('one')]).toEqual([false, true, false]);
+    now += LEASE;
+    expect(await probes('two')).toBe(false);
+    now += 500;
+    expect(await probes('two')).toBe(true);
     await tell('two', ejected('groq', 2000, 2));
     expect(await probes('two')).toBe(false);
   });

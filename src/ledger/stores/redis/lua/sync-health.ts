@@ -56,8 +56,8 @@ for target, known in pairs(targets) do
     targets[target] = nil
     changed[target] = true
   else
-    -- Who had no request for the probe lets the others go first.
-    local is_free = known[3] <= now and (known[4] ~= member or known[3] + lease <= now)
+    -- Who had no request for the probe lets the others go first, for two of their reports.
+    local is_free = known[3] <= now and (known[4] ~= member or known[3] + lease / 6 <= now)
     if known[1] <= now and is_free then
       known[3], known[4] = now + lease, member
       changed[target] = true
