@@ -70,10 +70,10 @@ export interface SlotReport {
   readonly bucketMs: number;
   /** After this without a report, the member is gone. What it was granted counts as used. */
   readonly leaseMs: number;
-  readonly limits: Partial<Room>;
+  readonly limits: Partial<SlotAmounts>;
   readonly used: readonly SlotUse[];
   /** Requests and tokens that it expects to need until its next report, and how many more requests to run. */
-  readonly wanted: Room;
+  readonly wanted: SlotAmounts;
   /** Fewer tokens are of no use to it. */
   readonly leastTokens: number;
   /** Its running requests. */
@@ -82,7 +82,7 @@ export interface SlotReport {
   readonly isLeaving: boolean;
 }
 
-export interface Room {
+export interface SlotAmounts {
   readonly requests: number;
   readonly tokens: number;
   readonly running: number;
@@ -105,11 +105,11 @@ export interface NewSlot {
 export interface SlotState {
   readonly epoch: string;
   /** What the member may use until its next report, all that it was granted before included; of `running`, how many may run. */
-  readonly granted: Room;
+  readonly granted: SlotAmounts;
   /** What no member was granted. */
-  readonly left: Room;
+  readonly left: SlotAmounts;
   /** What the fleet used in the last minute, and runs. */
-  readonly used: Room;
+  readonly used: SlotAmounts;
   readonly members: number;
   /** Until one request, and the least tokens, are free again; 0 if they are. */
   readonly waitMs: { readonly requests: number; readonly tokens: number };

@@ -1,4 +1,4 @@
-import type { NewSlot, Room, SlotState } from '../../../contract/fleet-view.ts';
+import type { NewSlot, SlotAmounts, SlotState } from '../../../contract/fleet-view.ts';
 import { defineScript, type LuaScript, ReplyReader } from './define-script.ts';
 
 /** Counts what a member of a slot used, and grants it its part of what is left. */
@@ -171,13 +171,13 @@ return reply
     const [epoch = '', ...rest] = reply.texts();
     if (rest.length === 0) return { epoch };
     const numbers = new ReplyReader(rest);
-    const [granted, left, used] = [roomOf(numbers), roomOf(numbers), roomOf(numbers)];
+    const [granted, left, used] = [amountsOf(numbers), amountsOf(numbers), amountsOf(numbers)];
     const members = numbers.count();
     const waitMs = { requests: numbers.count(), tokens: numbers.count() };
     return { epoch, granted, left, used, members, waitMs };
   },
 );
 
-function roomOf(numbers: ReplyReader): Room {
+function amountsOf(numbers: ReplyReader): SlotAmounts {
   return { requests: numbers.count(), tokens: numbers.count(), running: numbers.count() };
 }
