@@ -29,6 +29,7 @@ export class RouterLifecycle {
 
   /** Starts ledger maintenance, model discovery and warm connections. Called by each request: a router that serves none stays idle. */
   start(): void {
+    this.#services.fleet?.used();
     if (this.#isStarted) return;
     this.#isStarted = true;
     this.#services.maintenance.start();
@@ -79,6 +80,7 @@ export class RouterLifecycle {
       billing,
       holds,
       requestLog,
+      fleet,
       transport,
       agents,
       store,
@@ -99,7 +101,7 @@ export class RouterLifecycle {
       () => {},
     );
     // Not by a store that doesn't answer: what providers have cost is lost with it.
-    const told = Promise.allSettled([requestLog.close(), routing.close()]);
+    const told = Promise.allSettled([requestLog.close(), routing.close(), fleet?.close()]);
     await withTimeout(told, closeTimeoutMs, () => {});
     const { waiting } = billing;
     transport.close();

@@ -25,7 +25,7 @@ import { guard } from '../observability/hook-runner.ts';
 import type { TargetStatus, RouterGauges } from '../observability/hooks.ts';
 import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
-import { type ReloadOptions, createServices, type LeaseTimers, type RouterServices } from './services.ts';
+import { type ReloadOptions, createServices, type RouterServices, type RouterTimers } from './services.ts';
 import { type RouterStatus, routerStatus } from './status.ts';
 import { type ModelPrices, modelPrices } from './model-prices.ts';
 import { createProviderStates, type ProviderStates } from './providers.ts';
@@ -135,10 +135,10 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
   return createRouterWithTimers(options, {});
 }
 
-/** As `createChatCompletionsRouter`, with other lease times: tests see in seconds what takes minutes in service. */
+/** As `createChatCompletionsRouter`, with other times: tests see in seconds what takes minutes in service. */
 export function createRouterWithTimers(
   options: ChatCompletionsRouterOptions,
-  timers: LeaseTimers,
+  timers: RouterTimers,
 ): ChatCompletionsRouter {
   const services = createServices(options, timers, () => lifecycle.isClosing);
   const { settings, hooks, clock, store, authenticator, billing, current, holds, requestLog } = services;

@@ -17,6 +17,7 @@ import { createUsageQueries, type UsageQueries } from '../ledger/operations/usag
 import { ProviderCosts } from '../billing/provider-costs.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
 import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
+import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { nameOfStore, openStore, requestLogOf, routingOf } from '../ledger/stores/open-store.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { EventTemplates } from '../metering/event-template.ts';
@@ -33,6 +34,8 @@ import { LocalConversations } from '../upstream/conversations.ts';
 import { Failover } from '../upstream/failover.ts';
 import { Capacity } from '../upstream/capacity.ts';
 import { WaitingLine } from '../upstream/waiting-line.ts';
+import { FleetHealth } from '../upstream/fleet-health.ts';
+import { FleetSync } from '../upstream/fleet-sync.ts';
 import { ProviderKeys } from '../upstream/provider-keys.ts';
 import { RecentErrors } from '../upstream/recent-errors.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
@@ -44,7 +47,10 @@ import { assertTransport, type Transport } from '../upstream/transport/transport
 import type { RouteServices } from './routes.ts';
 import { RoutingChanges, type RoutingChangesOptions } from './routing-changes.ts';
 
-export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'>;
+export interface RouterTimers extends Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'> {
+  /** A sixtieth of the minute of limits of providers. @default 1000 */
+  readonly bucketMs?: number;
+}
 
 /** The parts of one router. */
 export interface RouterServices extends RouteServices {
@@ -64,6 +70,8 @@ export interface RouterServices extends RouteServices {
   readonly topUps: TopUps | undefined;
   readonly sessionTokens: SessionTokens | undefined;
   readonly transport: Transport;
+  /** Undefined for a store of one machine. */
+  readonly fleet: FleetSync | undefined;
   /** Ask providers for their models, whatever the transport. */
   readonly agents: Agents;
 }
@@ -76,7 +84,7 @@ export interface RouterServices extends RouteServices {
  */
 export function createServices(
   options: ChatCompletionsRouterOptions,
-  timers: LeaseTimers,
+  { bucketMs, ...leaseTimers }: RouterTimers,
   closing: () => boolean,
 ): RouterServices {
   const settings = resolveSettings(options);
@@ -97,7 +105,8 @@ export function createServices(
   const { authenticate, cacheKey } = options;
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
-  const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
+  const fleet = createFleet(plainStore, onError, bucketMs);
+  const breakers = createBreakers(settings, hooks, fleet);
   const changes = createRouting(
     { store: routingOf(plainStore), breakers, catalog: () => current.catalog, onError },
     clock,
@@ -118,9 +127,10 @@ export function createServices(
     },
     onError,
     tell: emit,
-    ...timers,
+    ...leaseTimers,
   });
   return {
+    fleet,
     usage: createUsageQueries(store, () => clock.now(), dimensionNames(settings.dimensions)),
     settings,
     hooks,
@@ -152,7 +162,7 @@ export function createServices(
       return current.catalog;
     },
     discovery: current.discovery,
-    ...createUpstream(options, settings, agents, breakers),
+    ...createUpstream(options, settings, agents, breakers, fleet, bucketMs),
     agents,
     calibrations,
     buffered: new BufferedBytes(settings),
@@ -165,6 +175,8 @@ function createUpstream(
   { retries }: Settings,
   agents: Agents,
   breakers: CircuitBreakers,
+  fleet: FleetSync | undefined,
+  bucketMs: number | undefined,
 ): Pick<
   RouterServices,
   | 'transport'
@@ -183,7 +195,7 @@ function createUpstream(
   const transport = options.transport?.create() ?? new HttpProxyTransport(agents);
   assertTransport(transport);
   const providerKeys = new ProviderKeys();
-  const capacity = new Capacity();
+  const capacity = new Capacity({ fleet, bucketMs });
   const recentErrors = new RecentErrors();
   const client = new ProviderClient(transport, providerKeys, recentErrors, capacity);
   return {
@@ -200,6 +212,23 @@ function createUpstream(
     running: new RunningAttempts(),
     detachedReads: new DetachedReads(),
   };
+}
+
+/** What is shared with other processes of what is known of providers; undefined where the store shares nothing. */
+function createFleet(
+  { fleet: view }: LedgerStore,
+  onError: (error: Error) => void,
+  bucketMs: number | undefined,
+): FleetSync | undefined {
+  return view && new FleetSync({ view, onError, health: new FleetHealth(), bucketMs });
+}
+
+function createBreakers(
+  { health: settings }: Settings,
+  { onHealthChange: emit }: HookRunner,
+  fleet: FleetSync | undefined,
+): CircuitBreakers {
+  return new CircuitBreakers({ settings, emit, fleet: fleet?.health });
 }
 
 /** What operators change of the routing, and what providers cost. */

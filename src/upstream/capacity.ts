@@ -3,6 +3,8 @@ import { LRUCache } from 'lru-cache';
 import type { Target } from '../catalog/model.ts';
 import type { Provider } from '../catalog/provider.ts';
 import type { UpstreamLimits } from '../options/upstream-limits.ts';
+import type { FleetSlot } from './fleet-slot.ts';
+import type { FleetSync } from './fleet-sync.ts';
 import { SlidingWindow } from './sliding-window.ts';
 
 /** What one attempt takes of the limits of its target. */
@@ -18,6 +20,15 @@ const MAX_EXHAUSTED = 1000;
 /** Names the counters of a provider's key for all models: no model has this name. */
 const ALL_MODELS = '';
 
+export interface CapacityOptions {
+  /** What other processes use counts, too; undefined: each counts alone. */
+  readonly fleet?: FleetSync | undefined;
+  /** A minute has 60 of these. @default 1000 */
+  readonly bucketMs?: number | undefined;
+  /** In ms, monotonic. */
+  readonly now?: () => number;
+}
+
 /**
  * The limits of targets and of providers' keys: what was sent in the last minute, what runs, and what providers said is used up.
  * Counters belong to a provider's configuration, and outlive a reload that leaves it as it is.
@@ -30,10 +41,19 @@ export class Capacity {
   #exhaustedUntil = 0;
   readonly #freed = new Set<() => void>();
   readonly #now: () => number;
+  readonly #fleet: FleetSync | undefined;
+  readonly #bucketMs: number | undefined;
 
-  /** @param now - in ms, monotonic */
-  constructor(now: () => number = () => performance.now()) {
+  constructor({ fleet, bucketMs, now = () => performance.now() }: CapacityOptions = {}) {
     this.#now = now;
+    this.#fleet = fleet;
+    this.#bucketMs = bucketMs;
+    fleet?.onExhausted((slot, until) => {
+      this.#noteExhausted(slot, until);
+    });
+    fleet?.onChange(() => {
+      for (const listener of this.#freed) listener();
+    });
   }
 
   /** Whether a request for these targets has to look for room. */
@@ -66,7 +86,13 @@ export class Capacity {
   /** The provider's answer said that a limit of this key is used up. */
   exhausted({ provider, model }: Target, key: string, forMs: number): void {
     const until = this.#now() + forMs;
-    this.#exhausted.set(exhaustedKey(provider, key, model), until);
+    const slot = exhaustedKey(provider, key, model);
+    this.#noteExhausted(slot, until);
+    this.#fleet?.exhausted(slot, until);
+  }
+
+  #noteExhausted(slot: string, until: number): void {
+    this.#exhausted.set(slot, until);
     this.#exhaustedUntil = Math.max(this.#exhaustedUntil, until);
   }
 
@@ -95,13 +121,13 @@ export class Capacity {
       },
       cancel: () => {
         over((each) => {
-          each.cancel(tokens, now);
+          each.cancel(tokens, now, this.#now());
         });
       },
     };
   }
 
-  /** Calls the listener whenever a request has ended that counted. Returns a function that ends it. */
+  /** Calls the listener whenever a request has ended that counted, or the fleet may have room. Returns a function that ends it. */
   onFreed(listener: () => void): () => void {
     this.#freed.add(listener);
     return () => this.#freed.delete(listener);
@@ -117,7 +143,10 @@ export class Capacity {
     if (!ofProvider) this.#counters.set(provider, (ofProvider = new Map()));
     const name = `${key}\n${model}`;
     let counters = ofProvider.get(name);
-    if (!counters) ofProvider.set(name, (counters = new Counters()));
+    if (!counters) {
+      counters = new Counters(this.#bucketMs, this.#fleet, JSON.stringify([provider.name, key, model]));
+      ofProvider.set(name, counters);
+    }
     return counters;
   }
 }
@@ -132,12 +161,25 @@ export interface CapacityUse {
 const UNLIMITED: Permit = { end: () => {}, cancel: () => {} };
 
 class Counters {
-  readonly #requests = new SlidingWindow();
-  readonly #tokens = new SlidingWindow();
+  readonly #requests: SlidingWindow;
+  readonly #tokens: SlidingWindow;
   #running = 0;
+  /** What the fleet leaves to this process. */
+  readonly #slot: FleetSlot | undefined;
+
+  constructor(bucketMs: number | undefined, fleet: FleetSync | undefined, name: string) {
+    this.#requests = new SlidingWindow(bucketMs);
+    this.#tokens = new SlidingWindow(bucketMs);
+    this.#slot = fleet?.slot(name, (now) => ({
+      requests: this.#requests.entriesAt(now),
+      tokens: this.#tokens.entriesAt(now),
+    }));
+  }
 
   waitMs(limits: UpstreamLimits, tokens: number, now: number): number {
     const { requestsPerMinute, tokensPerMinute, concurrentRequests } = limits;
+    const ofFleet = this.#slot?.waitMs(limits, tokens, now);
+    if (ofFleet !== undefined) return ofFleet;
     if (concurrentRequests !== undefined && this.#running >= concurrentRequests) return Infinity;
     return Math.max(
       requestsPerMinute === undefined ? 0 : this.#requests.waitMs(1, requestsPerMinute, now),
@@ -147,21 +189,21 @@ class Counters {
 
   begin(tokens: number, now: number): void {
     this.#running += 1;
-    this.#requests.add(1, this.#requests.bucketAt(now));
-    this.#tokens.add(tokens, this.#tokens.bucketAt(now));
+    this.#slot?.begin(tokens);
+    this.#add(1, tokens, now, now);
   }
 
   /** Puts what was used in place of the estimate: less counts less from its beginning on, more counts from now on. */
   end(estimated: number, used: number | undefined, begunAt: number, now: number): void {
     this.#running -= 1;
-    if (used === undefined) return;
-    this.#tokens.add(used - estimated, this.#tokens.bucketAt(used < estimated ? begunAt : now));
+    this.#slot?.end();
+    if (used !== undefined) this.#add(0, used - estimated, used < estimated ? begunAt : now, now);
   }
 
-  cancel(tokens: number, begunAt: number): void {
+  cancel(tokens: number, begunAt: number, now: number): void {
     this.#running -= 1;
-    this.#requests.add(-1, this.#requests.bucketAt(begunAt));
-    this.#tokens.add(-tokens, this.#tokens.bucketAt(begunAt));
+    this.#slot?.end();
+    this.#add(-1, -tokens, begunAt, now);
   }
 
   use(now: number): CapacityUse {
@@ -171,8 +213,16 @@ class Counters {
       running: this.#running,
     };
   }
+
+  #add(requests: number, tokens: number, at: number, now: number): void {
+    const bucket = this.#requests.bucketAt(at);
+    if (!this.#requests.counts(bucket, now)) return;
+    this.#requests.add(requests, bucket);
+    this.#tokens.add(tokens, bucket);
+    this.#slot?.add(requests, tokens, bucket);
+  }
 }
 
 function exhaustedKey({ name }: Provider, key: string, model: string): string {
-  return `${name}\n${key}\n${model}`;
+  return JSON.stringify([name, key, model]);
 }

@@ -6,6 +6,7 @@ import type { HealthChange, TargetStatus } from '../observability/hooks.ts';
 import type { EjectionByHand, ProviderTargetStatus } from '../observability/provider-status.ts';
 import type { HealthChecks } from '../options/resolve-options.ts';
 import { EjectionsByHand } from './ejections-by-hand.ts';
+import type { FleetBreaker, FleetHealth } from './fleet-health.ts';
 import {
   type AttemptSums,
   RECENT_MINUTES,
@@ -21,6 +22,8 @@ export interface CircuitBreakerOptions {
   /** Undefined: no target is ever ejected; latencies are still measured. */
   readonly settings: HealthChecks | undefined;
   readonly emit: (change: HealthChange) => void;
+  /** Undefined: other processes learn nothing. */
+  readonly fleet?: FleetHealth | undefined;
   /** Returns 0 to below 1. */
   readonly random?: () => number;
 }
@@ -43,7 +46,11 @@ export class CircuitBreakers {
 
   constructor(options: CircuitBreakerOptions) {
     this.byHand = new EjectionsByHand(options.emit);
-    this.#byTarget = new PerTarget((target) => new CircuitBreaker(target, options));
+    this.#byTarget = new PerTarget((target) => {
+      const breaker = new CircuitBreaker(target, options);
+      options.fleet?.add(breaker);
+      return breaker;
+    });
   }
 
   /** The same breaker for two targets with the same provider and model. */
@@ -73,7 +80,7 @@ export class CircuitBreakers {
  * A customer can send requests that fail: failures of one account eject the target for that account only, and count for
  * other accounts up to half of the threshold.
  */
-export class CircuitBreaker {
+export class CircuitBreaker implements FleetBreaker {
   readonly #target: Target;
   readonly #options: CircuitBreakerOptions;
   readonly #latency = new PeakAverage();
@@ -95,6 +102,10 @@ export class CircuitBreaker {
   /** The running probe of an ejected target. */
   #probe: AttemptReport | undefined;
   #running = 0;
+  /** The fleet says that it is ejected for all. */
+  #isFleetsEjection = false;
+  /** Another process probes, or will. */
+  #isProbedElsewhere = false;
 
   constructor(target: Target, options: CircuitBreakerOptions) {
     this.#target = target;
@@ -104,7 +115,8 @@ export class CircuitBreaker {
 
   /** Whether the target is healthy for this account, or may be probed: its cool-down is over and no probe runs. */
   isAvailable(now: number, account: string): boolean {
-    if (this.#retryAt === 0 || !this.#failingAccounts.countsFor(account)) return true;
+    if (this.#retryAt === 0 || !(this.#isFleetsEjection || this.#failingAccounts.countsFor(account)))
+      return true;
     return this.#mayProbe(now, account) && this.#probe === undefined;
   }
 
@@ -167,10 +179,53 @@ export class CircuitBreaker {
     if (this.#retryAt !== 0) this.#recover(now);
   }
 
-  #recover(now: number): void {
+  get name(): string {
+    const { provider, healthKey } = this.#target;
+    return JSON.stringify([provider.name, healthKey]);
+  }
+
+  get ejections(): number {
+    return this.#ejections;
+  }
+
+  get isProbing(): boolean {
+    return this.#probe !== undefined;
+  }
+
+  get isEjectedForAll(): boolean {
+    return this.#retryAt !== 0 && (this.#isFleetsEjection || this.#failingAccounts.countsForAll);
+  }
+
+  heardEjected(retryAt: number, ejections: number, mayProbe: boolean): void {
+    if (!this.#options.settings) return;
+    const isNews = this.#retryAt === 0;
+    this.#isFleetsEjection = true;
+    this.#isProbedElsewhere = !mayProbe;
+    this.#retryAt = Math.round(retryAt);
+    this.#ejections = ejections;
+    if (!isNews) return;
+    this.#since = Date.now();
+    this.#emit('target_ejected');
+  }
+
+  heardRecovered(now: number): void {
+    if (!this.#isFleetsEjection) return;
+    this.#failures = 0;
+    this.#failingAccounts.clear();
+    if (this.#retryAt !== 0) this.#recover(now, true);
+  }
+
+  heardNothing(): void {
+    this.#isProbedElsewhere = false;
+  }
+
+  #recover(now: number, isKnown = false): void {
     this.#retryAt = 0;
     this.#ejections = 0;
     this.#since = now;
+    this.#isFleetsEjection = false;
+    this.#isProbedElsewhere = false;
+    if (!isKnown) this.#options.fleet?.changed(this);
     this.#emit('target_recovered');
   }
 
@@ -183,7 +238,10 @@ export class CircuitBreaker {
     if (!settings) return;
     this.#failingAccounts.add(report.account);
     // A failure of a request from before the ejection adds nothing.
-    if (!wasProbe && (this.#retryAt !== 0 || !this.#failingAccounts.countsFor(report.account))) return;
+    if (!wasProbe && (this.#retryAt !== 0 || !this.#failingAccounts.countsFor(report.account))) {
+      if (this.isEjectedForAll && !this.#isFleetsEjection) this.#options.fleet?.changed(this);
+      return;
+    }
     const { coolDownMs, maxCoolDownMs } = settings;
     const delay = backoff(this.#ejections, {
       firstMs: coolDownMs,
@@ -196,6 +254,7 @@ export class CircuitBreaker {
     const waitMs = Math.max(Math.round(delay), Math.min(retryAfterMs, maxCoolDownMs));
     this.#retryAt = now + waitMs;
     if (wasProbe) this.#lastProbe = { account: report.account, until: this.#retryAt + waitMs };
+    if (this.isEjectedForAll) this.#options.fleet?.changed(this);
     this.#emit('target_ejected');
   }
 
@@ -211,6 +270,7 @@ export class CircuitBreaker {
   /** Whether the cool-down is over. If the target is ejected for all, the account of a failed probe gives way to others. */
   #mayProbe(now: number, account: string): boolean {
     const { account: last, until } = this.#lastProbe;
+    if (this.#isProbedElsewhere) return false;
     return now >= this.#retryAt && (account !== last || now >= until || !this.#failingAccounts.countsForAll);
   }
 
@@ -246,7 +306,7 @@ export class CircuitBreaker {
       ...(since && { since }),
       ...(retryAt !== undefined && { retryAt: new Date(retryAt), retryInMs: Math.max(0, retryAt - now) }),
       ...(byHand && { ejection: byHand }),
-      ...(isEjected && !byHand && !this.#failingAccounts.countsForAll && { someAccountsOnly: true }),
+      ...(isEjected && !byHand && !this.isEjectedForAll && { someAccountsOnly: true }),
       failuresInARow,
       ...(status.state === 'probing' && { probing: true }),
       running,

@@ -23,6 +23,19 @@ export class SlidingWindow {
     return this.#sum;
   }
 
+  /** Whether what was added to a bucket still counts. */
+  counts(bucket: number, now: number): boolean {
+    return bucket > this.bucketAt(now) - BUCKETS;
+  }
+
+  /** The buckets of the last minute that have something, with it. */
+  entriesAt(now: number): (readonly [bucket: number, amount: number])[] {
+    this.#advance(this.bucketAt(now));
+    return Array.from(this.#buckets, (_, back) => this.#newest - back)
+      .map((bucket) => [bucket, this.#buckets[bucket % BUCKETS] ?? 0] as const)
+      .filter(([bucket, amount]) => bucket >= 0 && amount > 0);
+  }
+
   /** Adds to a bucket that is not newer than now; nothing, if it is too old to count. @param amount - negative to give back */
   add(amount: number, bucket: number): void {
     this.#advance(bucket);

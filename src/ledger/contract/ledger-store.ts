@@ -10,6 +10,7 @@ import type {
   MovedBudget,
 } from './key-records.ts';
 import type { NanoDollars } from './money.ts';
+import type { FleetView } from './fleet-view.ts';
 import type { RequestLogStore } from './request-log.ts';
 import type { RoutingStore } from './routing.ts';
 import type { ReplyMeta, MakesAccount, DurabilityInfo, Witnessed } from './reply.ts';
@@ -18,6 +19,7 @@ import type { DimensionRow, Dimensions, Ending, SettledUsage, UsageRow } from '.
 export type * from './account-changes.ts';
 export type * from './allowances.ts';
 export type * from './journal-line.ts';
+export type * from './fleet-view.ts';
 export type { RequestLogPage, RequestLogRow, RequestLogStore } from './request-log.ts';
 export type { CostBatch, ProviderCost, RoutingChange, RoutingState, RoutingStore } from './routing.ts';
 export type { Witness, Witnessed } from './reply.ts';
@@ -57,6 +59,9 @@ export interface LedgerStore extends AccountChanges, KeyCommands {
 
   /** Beside the books. Without one, what operators change of the routing holds for their process, until it ends. */
   readonly routing?: RoutingStore;
+
+  /** Of a store that several machines share. Without one, each process counts alone. */
+  readonly fleet?: FleetView;
 
   /** Resolves once the store can be used; rejects with an Error that says why it can't. */
   ready?(): Promise<void>;

@@ -174,11 +174,11 @@ describe('a request that is sorted by price', () => {
 
   it('asks the cheapest that operators have left, alone without fallbacks', async () => {
     await start();
-    gateway.router.providers.eject('second');
+    await gateway.router.providers.eject('second');
     const provider = { sort: 'price', allow_fallbacks: false };
     expect(await orderOf({ ...LONG, provider })).toEqual(['first']);
-    gateway.router.providers.eject('first');
-    gateway.router.providers.eject('third');
+    await gateway.router.providers.eject('first');
+    await gateway.router.providers.eject('third');
     const response = await gateway.post({ ...LONG, provider });
     expect(await response.json()).toMatchObject({ error: { code: 'targets_ejected' } });
   });

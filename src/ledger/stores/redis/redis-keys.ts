@@ -67,6 +67,16 @@ export class RedisKeys {
     return [`${this.#prefix}{routing}`, `${this.#prefix}{routing}:costs`];
   }
 
+  /** A hash of what the fleet used of a limit of a provider. */
+  slot(name: string): string {
+    return `${this.#prefix}up:{${name}}`;
+  }
+
+  /** A hash of the targets that are ejected for all accounts, and of limits that are used up. */
+  health(): string {
+    return `${this.#prefix}health`;
+  }
+
   /** A hash of the sums of deleted accounts, by ids that say nothing of them. */
   deleted(): string {
     return `${this.#prefix}deleted`;

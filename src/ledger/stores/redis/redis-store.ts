@@ -71,6 +71,7 @@ import type { Durability } from './redis-durability.ts';
 import { RedisKeys, SHARDS } from './redis-keys.ts';
 import { parseRedisUrl, withoutPassword } from './redis-url.ts';
 import { ScriptRunner } from './script-runner.ts';
+import { RedisFleetView } from './redis-fleet-view.ts';
 import { RedisRequestLog } from './redis-request-log.ts';
 import { RedisRouting } from './redis-routing.ts';
 import { UsageRows } from './redis-usage.ts';
@@ -147,6 +148,7 @@ export class RedisStore implements LedgerStore {
   readonly mayRollBack = true;
   readonly requestLog: RedisRequestLog;
   readonly routing: RedisRouting;
+  readonly fleet: RedisFleetView;
   readonly name: string;
   readonly #connection: RedisConnection;
   readonly #runner: ScriptRunner;
@@ -175,13 +177,8 @@ export class RedisStore implements LedgerStore {
       this.#keys = new RedisKeys(keyPrefix ?? '', client.options.keyPrefix);
       this.#connection = new RedisConnection(client);
     }
-    const runner = new ScriptRunner({
-      connection: this.#connection,
-      keys: this.#keys,
-      now,
-      timeoutMs,
-      durability,
-    });
+    const terms = { now, timeoutMs, durability };
+    const runner = new ScriptRunner({ connection: this.#connection, keys: this.#keys, ...terms });
     this.#runner = runner;
     this.#due = new DueAccounts(runner);
     this.#usage = new UsageRows(runner);
@@ -197,6 +194,7 @@ export class RedisStore implements LedgerStore {
     this.#apiKeys = new RedisApiKeys(runner);
     this.requestLog = new RedisRequestLog(runner);
     this.routing = new RedisRouting(runner);
+    this.fleet = new RedisFleetView(runner);
   }
 
   /**
@@ -402,8 +400,7 @@ export class RedisStore implements LedgerStore {
   async freeze(account: string, frozen: boolean): Promise<boolean> {
     checkAccount(account);
     const keys = this.#keys.ofAccount(account);
-    const { reply } = await this.#runner.runDurably(freeze, keys, [frozen ? 'frozen' : 'open']);
-    return reply;
+    return (await this.#runner.runDurably(freeze, keys, [frozen ? 'frozen' : 'open'])).reply;
   }
 
   async *accounts(): AsyncGenerator<string> {

@@ -36,6 +36,10 @@ export class ReplyReader {
     this.#values = reply;
   }
 
+  get isOver(): boolean {
+    return this.#next >= this.#values.length;
+  }
+
   text(): string {
     const value = this.#values[this.#next++];
     if (typeof value !== 'string')

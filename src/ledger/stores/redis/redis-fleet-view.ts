@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto';
+
+import type {
+  FleetView,
+  HealthReport,
+  HealthState,
+  NewSlot,
+  SlotReport,
+  SlotState,
+} from '../../contract/fleet-view.ts';
+import { syncHealth } from './lua/sync-health.ts';
+import { syncSlot } from './lua/sync-slot.ts';
+import type { ScriptRunner } from './script-runner.ts';
+
+/** A hash for each slot, which expires a minute after its last use, and one of ejected targets and used-up limits. */
+export class RedisFleetView implements FleetView {
+  readonly #runner: ScriptRunner;
+
+  constructor(runner: ScriptRunner) {
+    this.#runner = runner;
+  }
+
+  sync(report: SlotReport): Promise<SlotState | NewSlot> {
+    const { slot, member, epoch, seq, bucketMs, leaseMs, limits, used, wanted } = report;
+    return this.#runner.run(
+      syncSlot,
+      [this.#runner.keys.slot(slot)],
+      [
+        this.#runner.clock(),
+        epoch,
+        randomUUID(),
+        member,
+        String(seq),
+        String(bucketMs),
+        String(leaseMs),
+        ...ROOMS.map((name) => String(limits[name] ?? '')),
+        ...ROOMS.map((name) => String(wanted[name])),
+        String(report.leastTokens),
+        String(report.running),
+        report.isLeaving ? '1' : '0',
+        ...used.flatMap(({ agoMs, requests, tokens }) => [agoMs, requests, tokens].map(String)),
+      ],
+    );
+  }
+
+  syncHealth({ member, leaseMs, changes, exhausted }: HealthReport): Promise<HealthState> {
+    return this.#runner.run(
+      syncHealth,
+      [this.#runner.keys.health()],
+      [
+        this.#runner.clock(),
+        member,
+        String(leaseMs),
+        ...changes.flatMap((each) =>
+          each.type === 'ejected'
+            ? [each.target, each.type, String(each.retryInMs), String(each.ejections)]
+            : [each.target, each.type, '0', '0'],
+        ),
+        ...exhausted.flatMap(({ slot, forMs }) => [slot, 'exhausted', String(forMs), '0']),
+      ],
+    );
+  }
+}
+
+const ROOMS = ['requests', 'tokens', 'running'] as const;

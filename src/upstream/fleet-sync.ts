@@ -1,0 +1,205 @@
+import { randomUUID } from 'node:crypto';
+
+import type { FleetView } from '../ledger/contract/fleet-view.ts';
+import { asError } from '../platform/as-error.ts';
+import type { FleetHealth } from './fleet-health.ts';
+import { FleetSlot, type SlotHistory } from './fleet-slot.ts';
+
+export interface FleetSyncOptions {
+  readonly view: FleetView;
+  readonly onError: (error: Error) => void;
+  /** Undefined: the process neither tells nor hears what is ejected or used up. */
+  readonly health?: FleetHealth | undefined;
+  /** A second of a minute of limits; tests have shorter ones. */
+  readonly bucketMs?: number | undefined;
+  /** In ms, monotonic. */
+  readonly now?: () => number;
+  /** Unique in the fleet. */
+  readonly process?: string;
+}
+
+/** Of a bucket, which is a second. */
+const INTERVAL = 1 / 4;
+const FRESH = 2;
+const LEASE = 3;
+/** In intervals: without news, and after the last request. */
+const HEALTH_INTERVALS = 4;
+const IDLE_INTERVALS = 240;
+/** Used-up limits that one report names. */
+const MAX_EXHAUSTED = 100;
+
+/**
+ * Tells the fleet what this process uses of the limits of providers, and learns what it may use: four times a second for each
+ * slot that is in use, and never on the path of a request. Without an answer for two seconds, the process goes on alone.
+ */
+export class FleetSync {
+  readonly #options: FleetSyncOptions & { bucketMs: number; now: () => number; process: string };
+  readonly #slots = new Set<FleetSlot>();
+  readonly #running = new Map<FleetSlot, Promise<void>>();
+  readonly #changed = new Set<() => void>();
+  #timer: NodeJS.Timeout | undefined;
+  #health: Promise<void> | undefined;
+  /** Intervals since the last request. */
+  #idle = 0;
+  #ticks = 0;
+  #made = 0;
+  /** Used-up limits that the fleet doesn't know of yet: until when. */
+  readonly #exhausted = new Map<string, number>();
+  #onExhausted: ((slot: string, until: number) => void) | undefined;
+  /** What was not answered last. */
+  readonly #failing = new Set<FleetSlot | FleetHealth>();
+  #isClosed = false;
+
+  constructor({
+    bucketMs = 1000,
+    now = () => performance.now(),
+    process = randomUUID(),
+    ...rest
+  }: FleetSyncOptions) {
+    this.#options = { ...rest, bucketMs, now, process };
+  }
+
+  get health(): FleetHealth | undefined {
+    return this.#options.health;
+  }
+
+  /** @param history - all that this process sent in the last minute */
+  slot(name: string, history: (now: number) => SlotHistory): FleetSlot {
+    const { bucketMs, process } = this.#options;
+    return new FleetSlot(name, `${process}-${(this.#made += 1)}`, {
+      bucketMs,
+      intervalMs: bucketMs * INTERVAL,
+      freshMs: bucketMs * FRESH,
+      leaseMs: bucketMs * LEASE,
+      join: (slot) => {
+        this.#join(slot);
+      },
+      history,
+    });
+  }
+
+  /** Calls the listener when there may be room that wasn't there. */
+  onChange(listener: () => void): void {
+    this.#changed.add(listener);
+  }
+
+  /** A provider said that a limit is used up. @param until - by the clock of the options */
+  exhausted(slot: string, until: number): void {
+    if (this.#exhausted.size < MAX_EXHAUSTED || this.#exhausted.has(slot)) this.#exhausted.set(slot, until);
+  }
+
+  /** Calls the listener with the limits that are used up, and until when, as any process reported. */
+  onExhausted(listener: (slot: string, until: number) => void): void {
+    this.#onExhausted = listener;
+  }
+
+  /** Called by each request: the process wants to know what is ejected. */
+  used(): void {
+    this.#idle = 0;
+    if (!this.#timer && this.#options.health) this.#start();
+  }
+
+  /** Reports whatever is due; resolves when it is answered. Called by a timer. */
+  async tick(): Promise<void> {
+    const due = [...this.#slots].filter((slot) => slot.isDue() || slot.isIdle);
+    this.#idle += 1;
+    this.#ticks += 1;
+    const { health } = this.#options;
+    const hearsHealth =
+      health && (health.isUrgent || this.#exhausted.size > 0 || this.#ticks % HEALTH_INTERVALS === 1);
+    await Promise.all([
+      hearsHealth && this.#syncHealth(health),
+      ...due.map((slot) => (slot.isIdle ? this.#leave(slot) : this.#sync(slot))),
+    ]);
+    if (this.#slots.size > 0 || this.#idle < IDLE_INTERVALS) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Gives back what this process was granted. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    await Promise.all([this.#health, ...[...this.#slots].map((slot) => this.#leave(slot))]);
+  }
+
+  #join(slot: FleetSlot): void {
+    if (this.#isClosed) return;
+    this.#slots.add(slot);
+    this.#start();
+    // Not before the request that joins has been counted.
+    queueMicrotask(() => void this.#sync(slot));
+  }
+
+  #start(): void {
+    if (this.#isClosed) return;
+    this.#timer ??= setInterval(() => void this.tick(), this.#options.bucketMs * INTERVAL).unref();
+  }
+
+  /** One at a time. Never rejects. */
+  #syncHealth(health: FleetHealth): Promise<void> {
+    this.#health ??= this.#reportHealth(health).finally(() => (this.#health = undefined));
+    return this.#health;
+  }
+
+  async #reportHealth(health: FleetHealth): Promise<void> {
+    const { view, process, bucketMs, now } = this.#options;
+    const changes = health.report(Date.now());
+    const exhausted = [...this.#exhausted].map(([slot, until]) => ({
+      slot,
+      forMs: Math.ceil(until - now()),
+    }));
+    const reported = new Map(this.#exhausted);
+    try {
+      const state = await view.syncHealth({ member: process, leaseMs: bucketMs * LEASE, changes, exhausted });
+      health.hear(state.ejected, Date.now());
+      for (const [slot, until] of reported)
+        if (this.#exhausted.get(slot) === until) this.#exhausted.delete(slot);
+      for (const { slot, forMs } of state.exhausted) this.#onExhausted?.(slot, now() + forMs);
+      this.#failing.delete(health);
+    } catch (error) {
+      health.alone();
+      this.#failed(health, error);
+    }
+  }
+
+  /** One at a time. Never rejects. */
+  #sync(slot: FleetSlot): Promise<void> {
+    const running = this.#running.get(slot);
+    if (running) return running;
+    const sync = this.#report(slot, false).finally(() => this.#running.delete(slot));
+    this.#running.set(slot, sync);
+    return sync;
+  }
+
+  async #leave(slot: FleetSlot): Promise<void> {
+    this.#slots.delete(slot);
+    await this.#running.get(slot);
+    await this.#report(slot, true);
+    slot.departed();
+    this.#failing.delete(slot);
+  }
+
+  async #report(slot: FleetSlot, isLeaving: boolean): Promise<void> {
+    const { view, now } = this.#options;
+    try {
+      const isNew = slot.hear(await view.sync(slot.report(now(), isLeaving)), now());
+      if (isNew) slot.hear(await view.sync(slot.report(now(), isLeaving)), now());
+      this.#failing.delete(slot);
+      for (const listener of this.#changed) listener();
+    } catch (error) {
+      this.#failed(slot, error);
+    }
+  }
+
+  /** Says it once, until all is answered again. */
+  #failed(what: FleetSlot | FleetHealth, error: unknown): void {
+    const isFirst = this.#failing.size === 0;
+    this.#failing.add(what);
+    if (!isFirst) return;
+    const { message } = asError(error);
+    this.#options.onError(
+      new Error(`The fleet's view of providers is unavailable: ${message}`, { cause: error }),
+    );
+  }
+}

@@ -1,0 +1,261 @@
+import type { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import type { EjectedTarget, NewSlot, SlotReport, SlotState, TargetChange } from '../../../src/index.ts';
+import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
+import { namespace } from '../../helpers/redis-ledger.ts';
+import { useRedis } from '../../helpers/use-redis.ts';
+
+let redis: Redis;
+
+useRedis((own) => ({ redis } = own));
+
+const NOTHING = { requests: 0, tokens: 0, running: 0 };
+const SECOND = 1000;
+
+let store: RedisStore;
+let prefix: string;
+let now: number;
+/** member → the number of its last report. */
+let seqs: Map<string, number>;
+
+beforeEach(() => {
+  now = 1_700_000_000_000;
+  seqs = new Map();
+  prefix = namespace();
+  store = new RedisStore({ client: redis, keyPrefix: prefix, now: () => now });
+});
+afterEach(() => store.close());
+
+type Report = Partial<Omit<SlotReport, 'used'>> & { readonly used?: readonly number[] };
+
+async function sync(member: string, report: Report = {}): Promise<SlotState | NewSlot> {
+  const seq = report.seq ?? (seqs.get(member) ?? 0) + 1;
+  seqs.set(member, seq);
+  const [requests = 0, tokens = 0, agoMs = 0] = report.used ?? [];
+  return store.fleet.sync({
+    slot: 'groq',
+    member,
+    epoch: await redis.hget(`${prefix}ccr:up:{groq}`, 'id').then((id) => id ?? ''),
+    bucketMs: SECOND,
+    leaseMs: 3 * SECOND,
+    limits: { requests: 100 },
+    wanted: NOTHING,
+    leastTokens: 0,
+    running: 0,
+    isLeaving: false,
+    ...report,
+    seq,
+    used: report.used ? [{ requests, tokens, agoMs }] : [],
+  });
+}
+
+async function state(member: string, report?: Report): Promise<SlotState> {
+  const known = await sync(member, report);
+  return known.granted ? known : state(member, report);
+}
+
+describe('a slot', () => {
+  it('that is new says so, and counts nothing', async () => {
+    const first = await sync('one', { used: [5] });
+    expect(first).toEqual({ epoch: expect.stringMatching(/^[\da-f-]{36}$/) as string });
+    expect((await state('one')).used.requests).toBe(0);
+    expect(await sync('one', { epoch: 'of a slot that was lost' })).toEqual(first);
+  });
+
+  it('counts what was used for a minute, and the second in which it was', async () => {
+    expect((await state('one', { used: [40] })).used.requests).toBe(40);
+    now += 60 * SECOND;
+    expect((await state('one', { used: [2, 0, 30 * SECOND] })).used.requests).toBe(42);
+    now += SECOND;
+    await state('one', { isLeaving: true });
+    expect((await state('two', { isLeaving: true })).used.requests).toBe(2);
+    now += 30 * SECOND;
+    expect((await state('two')).used.requests).toBe(0);
+  });
+
+  it('counts each report once, also if it is sent again', async () => {
+    await state('one');
+    await sync('one', { seq: 7, used: [3] });
+    expect((await state('one', { seq: 7, used: [3] })).used.requests).toBe(3);
+    expect((await state('one', { seq: 8, used: [3] })).used.requests).toBe(6);
+  });
+
+  it('takes back what was not used, from its second or a later one, while that counts', async () => {
+    await state('one', { used: [5, 500] });
+    now += 10 * SECOND;
+    await state('one', { used: [1, 100] });
+    expect((await state('one', { used: [-1, -400, 10 * SECOND] })).used).toMatchObject({
+      requests: 5,
+      tokens: 200,
+    });
+    expect((await state('one', { used: [0, -150, 10 * SECOND] })).used.tokens).toBe(50);
+    expect((await state('one', { used: [0, -50, 70 * SECOND] })).used.tokens).toBe(50);
+  });
+
+  it('grants each member what it wants and a part of the rest, and never more than is left', async () => {
+    const one = await state('one', { wanted: { ...NOTHING, requests: 10 } });
+    expect(one).toMatchObject({ granted: { requests: 55 }, left: { requests: 45 }, members: 1 });
+    const two = await state('two', { wanted: { ...NOTHING, requests: 10 } });
+    expect(two).toMatchObject({ granted: { requests: 19 }, left: { requests: 26 }, members: 2 });
+    // What it was granted before is part of this.
+    const again = await state('one', { used: [50], wanted: { ...NOTHING, requests: 50 } });
+    expect(again).toMatchObject({ granted: { requests: 31 }, left: { requests: 0 }, used: { requests: 50 } });
+    expect((await state('three', { wanted: { ...NOTHING, requests: 1 } })).granted.requests).toBe(0);
+    expect((await state('two')).granted.requests).toBe(0);
+    expect((await state('three', { wanted: { ...NOTHING, requests: 1 } })).granted.requests).toBe(1);
+  });
+
+  it('gives back what a member was granted that leaves', async () => {
+    expect((await state('one')).granted.requests).toBe(50);
+    expect(await state('one', { isLeaving: true, used: [3] })).toMatchObject({
+      granted: NOTHING,
+      left: { requests: 97 },
+      used: { requests: 3 },
+      members: 0,
+    });
+  });
+
+  it('frees what a killed member ran, and counts what it was granted for a minute', async () => {
+    const limits = { requests: 100, running: 4 };
+    await state('one', { limits, running: 3, wanted: { ...NOTHING, requests: 4, running: 1 } });
+    expect((await state('two', { limits })).granted).toMatchObject({ requests: 12, running: 0 });
+    now += 3 * SECOND;
+    expect(await state('two', { limits, wanted: { ...NOTHING, running: 2 } })).toMatchObject({
+      granted: { running: 3 },
+      used: { requests: 52, running: 0 },
+      members: 1,
+    });
+    now += 58 * SECOND;
+    expect((await state('two', { limits })).used.requests).toBe(0);
+  });
+
+  it('says when the next request, and the tokens, are free', async () => {
+    const limits = { requests: 4, tokens: 1000 };
+    await state('one', { limits, used: [2, 600] });
+    now += 20 * SECOND;
+    const full = await state('one', { limits, used: [2, 300], leastTokens: 200 });
+    expect(full).toMatchObject({ granted: { requests: 0 }, waitMs: { requests: 41_000, tokens: 41_000 } });
+    now += 41 * SECOND;
+    expect((await state('one', { limits })).waitMs).toEqual({ requests: 0, tokens: 0 });
+  });
+
+  it('keeps tokens for whom they are enough', async () => {
+    const limits = { tokens: 1000 };
+    const wanted = { ...NOTHING, tokens: 900 };
+    expect((await state('one', { limits, wanted, leastTokens: 900 })).granted.tokens).toBe(950);
+    expect((await state('two', { limits, wanted, leastTokens: 900 })).granted.tokens).toBe(0);
+    expect((await state('one', { limits, wanted: NOTHING, used: [1, 50] })).granted.tokens).toBe(13);
+    expect((await state('two', { limits, wanted, leastTokens: 900 })).granted.tokens).toBe(910);
+    // More than the limit fits when nothing counts.
+    now += 61 * SECOND;
+    const large = { limits, wanted: { ...NOTHING, tokens: 5000 }, leastTokens: 5000 };
+    await state('two', { isLeaving: true });
+    now += 61 * SECOND;
+    expect((await state('three', large)).granted.tokens).toBe(5000);
+  });
+
+  it('is one key, which expires by itself', async () => {
+    await state('one', { slot: 'groq' });
+    expect(await redis.keys(`${prefix}*`)).toEqual([`${prefix}ccr:up:{groq}`]);
+    const ttl = await redis.pttl(`${prefix}ccr:up:{groq}`);
+    expect(ttl).toBeGreaterThan(60 * SECOND);
+    expect(ttl).toBeLessThanOrEqual(65 * SECOND);
+  });
+
+  it("goes by Redis's own clock", async () => {
+    const real = new RedisStore({ client: redis, keyPrefix: prefix });
+    const [seconds] = await redis.time();
+    await sync('one');
+    const epoch = (await redis.hget(`${prefix}ccr:up:{groq}`, 'id')) ?? '';
+    const terms = {
+      bucketMs: SECOND,
+      leaseMs: SECOND,
+      limits: {},
+      wanted: NOTHING,
+      leastTokens: 0,
+      running: 0,
+    };
+    const used = [{ requests: 1, tokens: 0, agoMs: 0 }];
+    await real.fleet.sync({ slot: 'groq', member: 'm', epoch, seq: 1, isLeaving: false, ...terms, used });
+    const [bucket = ''] = (await redis.hkeys(`${prefix}ccr:up:{groq}`)).filter((field) =>
+      field.startsWith('b'),
+    );
+    expect(Number(bucket.slice(1))).toBeGreaterThanOrEqual(Number(seconds));
+    expect(Number(bucket.slice(1))).toBeLessThan(Number(seconds) + 60);
+    await real.close();
+  });
+});
+
+describe('the health of targets', () => {
+  const LEASE = 3 * SECOND;
+  const tell = async (member: string, ...changes: TargetChange[]): Promise<readonly EjectedTarget[]> =>
+    (await store.fleet.syncHealth({ member, leaseMs: LEASE, changes, exhausted: [] })).ejected;
+  const ejected = (target: string, retryInMs: number, ejections = 1): TargetChange => ({
+    target,
+    type: 'ejected',
+    retryInMs,
+    ejections,
+  });
+
+  it('is what any process said last', async () => {
+    expect(await tell('one')).toEqual([]);
+    await tell('one', ejected('groq', 5000), ejected('azure', 100, 3));
+    const known = await tell('two');
+    expect(known.toSorted((a, b) => (a.target < b.target ? -1 : 1))).toEqual([
+      { target: 'azure', retryInMs: 100, ejections: 3, mayProbe: false },
+      { target: 'groq', retryInMs: 5000, ejections: 1, mayProbe: false },
+    ]);
+    await tell('three', { target: 'azure', type: 'recovered' });
+    now += 2000;
+    // The longer of two waits.
+    await tell('two', ejected('groq', 1000, 2));
+    expect(await tell('one')).toEqual([{ target: 'groq', retryInMs: 3000, ejections: 2, mayProbe: false }]);
+    await tell('one', { target: 'groq', type: 'recovered' });
+    expect(await tell('two')).toEqual([]);
+    expect(await redis.keys(`${prefix}*`)).toEqual([]);
+  });
+
+  it('is probed by one process at a time, while it does', async () => {
+    const probes = async (member: string, ...changes: TargetChange[]): Promise<boolean | undefined> =>
+      (await tell(member, ...changes))[0]?.mayProbe;
+    await tell('one', ejected('groq', 1000));
+    now += 1000;
+    expect([await probes('one'), await probes('two'), await probes('one')]).toEqual([true, false, true]);
+    now += LEASE - 1;
+    expect(await probes('one', { target: 'groq', type: 'probing' })).toBe(true);
+    now += LEASE - 1;
+    expect([await probes('two'), await probes('one')]).toEqual([false, true]);
+    // One that had no request for it lets the others go first.
+    now += 1;
+    expect([await probes('one'), await probes('two'), await probes('one')]).toEqual([false, true, false]);
+    now += LEASE;
+    expect(await probes('two')).toBe(false);
+    now += 500;
+    expect(await probes('two')).toBe(true);
+    await tell('two', ejected('groq', 2000, 2));
+    expect(await probes('two')).toBe(false);
+  });
+
+  it('is forgotten where nobody has probed for an hour', async () => {
+    await tell('one', ejected('groq', 1000));
+    now += 3600 * SECOND + 1001;
+    expect(await tell('one')).toEqual([]);
+  });
+
+  it('has the limits that are used up, by what any process was told', async () => {
+    const report = { leaseMs: LEASE, changes: [] };
+    const used = async (member: string, ...forMs: number[]): Promise<unknown> => {
+      const exhausted = forMs.map((each, n) => ({ slot: `key ${n}`, forMs: each }));
+      return (await store.fleet.syncHealth({ ...report, member, exhausted })).exhausted;
+    };
+    await used('one', 5000);
+    await tell('one', ejected('groq', 500));
+    now += 1000;
+    expect(await used('two')).toEqual([{ slot: 'key 0', forMs: 4000 }]);
+    expect(await used('two', 1000)).toEqual([{ slot: 'key 0', forMs: 4000 }]);
+    now += 4000;
+    expect(await used('two')).toEqual([]);
+    expect(await tell('two')).toHaveLength(1);
+  });
+});
