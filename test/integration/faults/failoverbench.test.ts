@@ -193,7 +193,7 @@ describe('S07 Slow first token', () => {
 
   it('is answered by the fallback when it takes longer than it may', async () => {
     await start({ timeouts: { firstByteMs: 150 } });
-    two.primary.answer(slow);
+    two.primary.answer(sequence(head(200, { 'content-type': 'text/event-stream' }), hang));
     const heard = await two.hear();
     expectAnswer(heard, 'fallback');
     expect(two.asked()).toEqual([1, 1]);

@@ -198,7 +198,7 @@ describe('the daily round over all journals', () => {
     expect(await positions()).toEqual([]);
   });
 
-  it('comes again every day', async () => {
+  it('comes again every day', { timeout: 120_000 }, async () => {
     open({ journalRetentionDays: 9 }).start();
     await vi.advanceTimersByTimeAsync(HOUR);
     await store.grant({ account: 'acme', id: 'g1', amount: 1n });
