@@ -501,7 +501,7 @@ describe('keys', () => {
     [
       'an option that it has not',
       ['--remove', 'price'],
-      '--remove must be one of name, budget, models, requests-per-minute',
+      '--remove must be one of name, budget, models, require, requests-per-minute',
     ],
     [
       'an option both ways',

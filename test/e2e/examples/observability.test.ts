@@ -92,6 +92,8 @@ describe('the dashboard of Grafana', () => {
       'ccr_hook_duration_seconds_bucket',
       // Only of models with `wait`.
       'ccr_requests_waiting',
+      // Only of routers with `sticky`.
+      'ccr_sticky_requests_total',
       'ccr_target_changes_total',
       'ccr_target_failures_in_a_row',
       'ccr_wait_seconds_bucket',
