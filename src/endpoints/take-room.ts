@@ -1,5 +1,5 @@
 import type { Answer } from '../async/answer.ts';
-import { UpstreamAtCapacityError, WaitingLineFullError } from '../errors/upstream-errors.ts';
+import { UpstreamAtCapacityError } from '../errors/upstream-errors.ts';
 import type { ChatRequest } from '../http/chat-request.ts';
 import { type ClientConnection, ClientDisconnectedError, type Exchange } from '../http/exchange.ts';
 import type { Quote } from '../metering/estimate.ts';
@@ -87,7 +87,7 @@ function waitForRoom(
 
 function outcomeOf(error: unknown): WaitOutcome {
   if (error instanceof ClientDisconnectedError) return 'left';
-  return error instanceof WaitingLineFullError ? 'refused' : 'timed_out';
+  return error instanceof UpstreamAtCapacityError ? 'timed_out' : 'refused';
 }
 
 function likelyTokens({ promptTokens, outputCap, n }: Quote, request: ChatRequest): number {

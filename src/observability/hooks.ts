@@ -58,7 +58,7 @@ export type EndpointName =
   | 'usage'
   | 'metered';
 
-/** How a wait in line ended: at a target with room, at the end of its time, as the line was full, or as its client left. */
+/** How a wait in line ended: at a target with room, at the end of its time, as the line was full or the router closed, or as its client left. */
 export type WaitOutcome = 'served' | 'timed_out' | 'refused' | 'left';
 
 export interface RequestStarted {

@@ -127,8 +127,10 @@ export class WaitingLine {
       const isBehind = request.targets.some((target) => awaited.has(target));
       const waitMs = isBehind ? MAX_PAUSE_MS : request.reserve();
       if (waitMs > 0) {
-        for (const target of request.targets) awaited.add(target);
         entry.waitMs = waitMs;
+        // A request that can't be served in its time keeps no other from room.
+        const isHopeless = Number.isFinite(waitMs) && waitMs > entry.leftMs;
+        if (!isHopeless) for (const target of request.targets) awaited.add(target);
         pauseMs = Math.min(pauseMs, waitMs);
         n += 1;
         continue;
@@ -193,6 +195,7 @@ class Entry {
   readonly request: WaitingRequest;
   /** Until there may be room, as far as known. */
   waitMs = 0;
+  readonly #until: number;
   readonly #settle: { readonly resolve: () => void; readonly reject: (error: Error) => void };
   readonly #timeout: Timeout;
 
@@ -203,6 +206,7 @@ class Entry {
     leave: (error: Error) => void,
   ) {
     this.request = request;
+    this.#until = performance.now() + request.terms.upToMs;
     this.#settle = { resolve, reject };
     this.#timeout = new Timeout(request.terms.upToMs, () => {
       leave(new UpstreamAtCapacityError(this.waitMs));
@@ -210,6 +214,10 @@ class Entry {
     request.onDisconnect(() => {
       leave(new ClientDisconnectedError());
     });
+  }
+
+  get leftMs(): number {
+    return this.#until - performance.now();
   }
 
   resolve(): void {

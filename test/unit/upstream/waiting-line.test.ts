@@ -115,6 +115,14 @@ describe('a waiting line', () => {
     expect(await Promise.all([large, small])).toEqual(['Error', 'Error']);
   });
 
+  it('lets others pass a request that can not be served in its time', async () => {
+    const upstream = new Upstream();
+    const large = upstream.wait('large', 1, { reserve: () => 6000 });
+    expect(await upstream.wait('small')).toBe('served');
+    upstream.line.close(new Error('closed'));
+    expect(await large).toBe('Error');
+  });
+
   it('lets a request wait no longer than its time', async () => {
     useFakeTimers();
     const upstream = new Upstream();
