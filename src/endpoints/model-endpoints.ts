@@ -44,6 +44,8 @@ interface TargetRecord {
   readonly uptime_last_1d: null;
   /** Cached tokens of prompts have a price of their own. */
   readonly supports_implicit_caching: boolean;
+  /** All of its values, where the target takes the parameter. */
+  readonly supports_tool_choice: Readonly<Record<'auto' | 'function' | 'none' | 'required', boolean>>;
   /** To the first event, in ms; null without answers. */
   readonly latency_last_30m: Percentiles | null;
   /** Tokens a second; null without answers. */
@@ -89,6 +91,7 @@ function targetRecord(
   const { provider, price, output, labels, parameters } = target;
   const breaker = breakers.find(target);
   const byHand = breakers.byHand.of(target, now);
+  const takesChoice = parameters?.has('tool_choice') ?? false;
   return {
     name: `${provider.name} | ${id}`,
     model_id: id,
@@ -103,6 +106,12 @@ function targetRecord(
     supported_parameters: [...(parameters ?? [])],
     status: byHand || (breaker && breaker.retryAt !== 0) ? EJECTED : 0,
     supports_implicit_caching: price.cachedInput < price.input,
+    supports_tool_choice: {
+      auto: takesChoice,
+      function: takesChoice,
+      none: takesChoice,
+      required: takesChoice,
+    },
     uptime_last_1d: null,
     ...measured(breaker, now),
   };

@@ -123,6 +123,7 @@ describe('GET /models/{id}/endpoints', () => {
             uptime_last_30m: null,
             uptime_last_1d: null,
             supports_implicit_caching: true,
+            supports_tool_choice: { auto: false, function: false, none: false, required: false },
             latency_last_30m: null,
             throughput_last_30m: null,
           },
