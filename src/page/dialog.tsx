@@ -15,8 +15,18 @@ export function Dialog({ title, close, children }: DialogProps): JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
   // A layout effect, so that the next key that is pressed is typed in the dialog.
   useLayoutEffect(() => element.current?.showModal(), []);
+  /** Now: `close` comes later, after the next key, which may open a dialog again. */
+  function onCancel(event: Event): void {
+    event.preventDefault();
+    element.current?.close();
+    close();
+  }
+  /** Closed without `cancel`, as by a second Escape; an element that is gone says it too. */
+  function onClose(): void {
+    if (element.current) close();
+  }
   return (
-    <dialog ref={element} class="card" aria-labelledby="dialog-title" onClose={close}>
+    <dialog ref={element} class="card" aria-labelledby="dialog-title" onCancel={onCancel} onClose={onClose}>
       <h2 id="dialog-title">{title}</h2>
       {children}
     </dialog>

@@ -286,6 +286,10 @@ describe.skipIf(!CHROMIUM)('the console in a browser', () => {
     expect(await page.getByRole('dialog').count()).toBe(0);
     expect(await page.evaluate<string>('document.activeElement.id')).toBe('action-grant');
     await page.keyboard.press('Enter');
+    for (let times = 0; times < 20; times++) {
+      await page.keyboard.press('Escape');
+      await page.keyboard.press('Enter');
+    }
     await page.keyboard.type('1.00');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: '$6.00' }).waitFor();

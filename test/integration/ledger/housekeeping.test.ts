@@ -198,13 +198,15 @@ describe('the daily round over all journals', () => {
     expect(await positions()).toEqual([]);
   });
 
-  it('comes again every day', { timeout: 120_000 }, async () => {
+  it('comes again every day', async () => {
     open({ journalRetentionDays: 9 }).start();
     await vi.advanceTimersByTimeAsync(HOUR);
     await store.grant({ account: 'acme', id: 'g1', amount: 1n });
-    await vi.advanceTimersByTimeAsync(9 * DAY);
+    vi.setSystemTime(Date.now() + 8 * DAY);
+    await vi.advanceTimersByTimeAsync(MINUTE);
     expect(await positions()).toEqual([1n]);
-    await vi.advanceTimersByTimeAsync(2 * DAY);
+    vi.setSystemTime(Date.now() + 2 * DAY);
+    await vi.advanceTimersByTimeAsync(MINUTE);
     expect(await positions()).toEqual([]);
   });
 
