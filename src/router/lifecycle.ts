@@ -51,7 +51,7 @@ export class RouterLifecycle {
    * @throws {Error} with the reason why the store can't be used, and its URL without the password
    */
   async ready(requestId: string): Promise<void> {
-    const { store, storeName, clock, discovery, catalog, hooks, routing } = this.#services;
+    const { store, storeName, clock, discovery, catalog, hooks, routing, fleet } = this.#services;
     try {
       await store.ready();
       clock.sync(await fetchStoreTime(store, requestId));
@@ -60,7 +60,7 @@ export class RouterLifecycle {
     }
     await this.#keys.check(catalog.providers.values(), (error) => hooks.onError(error));
     this.start();
-    await Promise.all([discovery.pending, routing.start()]);
+    await Promise.all([discovery.pending, routing.start(), fleet?.ready()]);
   }
 
   close(): Promise<void> {

@@ -36,6 +36,7 @@ import { Capacity } from '../upstream/capacity.ts';
 import { WaitingLine } from '../upstream/waiting-line.ts';
 import { FleetHealth } from '../upstream/fleet-health.ts';
 import { FleetSync } from '../upstream/fleet-sync.ts';
+import { SharedConversations } from '../upstream/shared-conversations.ts';
 import { ProviderKeys } from '../upstream/provider-keys.ts';
 import { RecentErrors } from '../upstream/recent-errors.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
@@ -105,7 +106,7 @@ export function createServices(
   const { authenticate, cacheKey } = options;
   const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
   const calibrations = new PerTarget(() => new EstimateCalibration());
-  const fleet = createFleet(plainStore, onError, bucketMs);
+  const fleet = createFleet(plainStore, onError, settings, bucketMs);
   const breakers = createBreakers(settings, hooks, fleet);
   const changes = createRouting(
     { store: routingOf(plainStore), breakers, catalog: () => current.catalog, onError },
@@ -201,7 +202,7 @@ function createUpstream(
   return {
     transport,
     breakers,
-    conversations: new LocalConversations(),
+    conversations: fleet?.conversations ?? new LocalConversations(),
     providerKeys,
     capacity,
     waitingLine: new WaitingLine((listener) => capacity.onFreed(listener)),
@@ -218,9 +219,11 @@ function createUpstream(
 function createFleet(
   { fleet: view }: LedgerStore,
   onError: (error: Error) => void,
+  { sticky }: Settings,
   bucketMs: number | undefined,
 ): FleetSync | undefined {
-  return view && new FleetSync({ view, onError, health: new FleetHealth(), bucketMs });
+  const conversations = sticky && new SharedConversations();
+  return view && new FleetSync({ view, onError, health: new FleetHealth(), conversations, bucketMs });
 }
 
 function createBreakers(

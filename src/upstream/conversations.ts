@@ -60,7 +60,7 @@ function shardOf(account: string): number {
 }
 
 /** A turn has no space: two accounts never have the same key. */
-function keyOf(account: string, turn: number): string {
+export function keyOf(account: string, turn: number): string {
   return `${turn} ${account}`;
 }
 

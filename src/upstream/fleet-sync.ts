@@ -4,12 +4,15 @@ import type { FleetView } from '../ledger/contract/fleet-view.ts';
 import { asError } from '../platform/as-error.ts';
 import type { FleetHealth } from './fleet-health.ts';
 import { FleetSlot, type SlotHistory } from './fleet-slot.ts';
+import type { SharedConversations } from './shared-conversations.ts';
 
 export interface FleetSyncOptions {
   readonly view: FleetView;
   readonly onError: (error: Error) => void;
   /** Undefined: the process neither tells nor hears what is ejected or used up. */
   readonly health?: FleetHealth | undefined;
+  /** Undefined: the process neither tells nor hears where conversations are. */
+  readonly conversations?: SharedConversations | undefined;
   /** A second of a minute of limits; tests have shorter ones. */
   readonly bucketMs?: number | undefined;
   /** In ms, monotonic. */
@@ -39,6 +42,7 @@ export class FleetSync {
   readonly #changed = new Set<() => void>();
   #timer: NodeJS.Timeout | undefined;
   #health: Promise<void> | undefined;
+  #turns: Promise<void> | undefined;
   /** Intervals since the last request. */
   #idle = 0;
   #ticks = 0;
@@ -47,7 +51,7 @@ export class FleetSync {
   readonly #exhausted = new Map<string, number>();
   #onExhausted: ((slot: string, until: number) => void) | undefined;
   /** What was not answered last. */
-  readonly #failing = new Set<FleetSlot | FleetHealth>();
+  readonly #failing = new Set<FleetSlot | FleetHealth | SharedConversations>();
   #isClosed = false;
 
   constructor({
@@ -61,6 +65,15 @@ export class FleetSync {
 
   get health(): FleetHealth | undefined {
     return this.#options.health;
+  }
+
+  get conversations(): SharedConversations | undefined {
+    return this.#options.conversations;
+  }
+
+  /** Hears of the others what a first request may need. Never rejects. */
+  async ready(): Promise<void> {
+    await this.#shareTurns();
   }
 
   /** @param history - all that this process sent in the last minute */
@@ -93,10 +106,12 @@ export class FleetSync {
     this.#onExhausted = listener;
   }
 
-  /** Called by each request: the process wants to know what is ejected. */
+  /** Called by each request: the process wants to know what is ejected, and where conversations are. */
   used(): void {
     this.#idle = 0;
-    if (!this.#timer && this.#options.health) this.#start();
+    if (this.#timer || !this.#options.health) return;
+    this.#start();
+    void this.#shareTurns();
   }
 
   /** Reports whatever is due; resolves when it is answered. Called by a timer. */
@@ -109,6 +124,7 @@ export class FleetSync {
       health && (health.isUrgent || this.#exhausted.size > 0 || this.#ticks % HEALTH_INTERVALS === 1);
     await Promise.all([
       hearsHealth && this.#syncHealth(health),
+      this.#shareTurns(),
       ...due.map((slot) => (slot.isIdle ? this.#leave(slot) : this.#sync(slot))),
     ]);
     if (this.#slots.size > 0 || this.#idle < IDLE_INTERVALS) return;
@@ -116,11 +132,15 @@ export class FleetSync {
     this.#timer = undefined;
   }
 
-  /** Gives back what this process was granted. */
+  /** Gives back what this process was granted, and tells the others of its last turns. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
-    await Promise.all([this.#health, ...[...this.#slots].map((slot) => this.#leave(slot))]);
+    await Promise.all([
+      this.#health,
+      this.#tellLastTurns(),
+      ...[...this.#slots].map((slot) => this.#leave(slot)),
+    ]);
   }
 
   #join(slot: FleetSlot): void {
@@ -164,6 +184,35 @@ export class FleetSync {
   }
 
   /** One at a time. Never rejects. */
+  async #shareTurns(): Promise<void> {
+    const { conversations } = this.#options;
+    if (!conversations) return;
+    this.#turns ??= this.#reportTurns(conversations).finally(() => (this.#turns = undefined));
+    await this.#turns;
+  }
+
+  async #reportTurns(conversations: SharedConversations): Promise<void> {
+    const { view, process } = this.#options;
+    try {
+      let state;
+      do {
+        // oxlint-disable-next-line no-await-in-loop -- page by page
+        state = await view.shareTurns({ member: process, ...conversations.report() });
+        conversations.hear(state);
+      } while (state.hasMore);
+      this.#failing.delete(conversations);
+    } catch (error) {
+      conversations.unheard();
+      this.#failed(conversations, error);
+    }
+  }
+
+  async #tellLastTurns(): Promise<void> {
+    await this.#turns;
+    if (this.#options.conversations?.isUrgent) await this.#shareTurns();
+  }
+
+  /** One at a time. Never rejects. */
   #sync(slot: FleetSlot): Promise<void> {
     const running = this.#running.get(slot);
     if (running) return running;
@@ -193,7 +242,7 @@ export class FleetSync {
   }
 
   /** Says it once, until all is answered again. */
-  #failed(what: FleetSlot | FleetHealth, error: unknown): void {
+  #failed(what: FleetSlot | FleetHealth | SharedConversations, error: unknown): void {
     const isFirst = this.#failing.size === 0;
     this.#failing.add(what);
     if (!isFirst) return;

@@ -1,5 +1,5 @@
 /**
- * What the processes that share a store know together of the limits of providers, beside the books: a process may lose it, and no
+ * What the processes that share a store know together of providers and of conversations, beside the books: a process may lose it, and no
  * amount of money depends on it. No request waits for it.
  *
  * A **slot** is what one limit counts: the requests of a provider's key, for one model or for all.
@@ -16,6 +16,37 @@ export interface FleetView {
 
   /** Reports which targets failed or recovered for this process, and which limits are used up; returns what all know. */
   syncHealth(report: HealthReport): Promise<HealthState>;
+
+  /** Tells where this process served turns of conversations, and returns where the others did before, oldest first. */
+  shareTurns(report: TurnReport): Promise<TurnState>;
+}
+
+export interface TurnReport {
+  readonly member: string;
+  /** The number of the last state; 0 before the first. */
+  readonly since: number;
+  readonly turns: readonly ServedTurn[];
+}
+
+export interface TurnState {
+  readonly number: number;
+  /** There are more, and the turns of this report were not taken: report again. */
+  readonly hasMore: boolean;
+  readonly turns: readonly ServedTurn[];
+}
+
+/** Where a turn of an account's conversation was served. */
+export interface ServedTurn {
+  readonly account: string;
+  /** A hash. */
+  readonly turn: number;
+  readonly provider: string;
+  /** The provider's name for the model. */
+  readonly model: string;
+  /** The name of the provider's key; undefined for a client's own. */
+  readonly key: string | undefined;
+  /** How long it is still of use. */
+  readonly forMs: number;
 }
 
 export interface HealthReport {

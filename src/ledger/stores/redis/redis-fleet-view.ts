@@ -5,14 +5,18 @@ import type {
   HealthReport,
   HealthState,
   NewSlot,
+  ServedTurn,
   SlotReport,
   SlotState,
+  TurnReport,
+  TurnState,
 } from '../../contract/fleet-view.ts';
+import { shareTurns } from './lua/share-turns.ts';
 import { syncHealth } from './lua/sync-health.ts';
 import { syncSlot } from './lua/sync-slot.ts';
 import type { ScriptRunner } from './script-runner.ts';
 
-/** A hash for each slot, which expires a minute after its last use, and one of ejected targets and used-up limits. */
+/** A hash for each slot, which expires a minute after its last use, one of ejected targets and used-up limits, and a list of turns. */
 export class RedisFleetView implements FleetView {
   readonly #runner: ScriptRunner;
 
@@ -60,6 +64,27 @@ export class RedisFleetView implements FleetView {
       ],
     );
   }
+
+  async shareTurns({ member, since, turns }: TurnReport): Promise<TurnState> {
+    const told = turns.flatMap(({ account, turn, provider, model, key, forMs }) => [
+      String(Math.ceil(forMs)),
+      JSON.stringify([account, turn, provider, model, key]),
+    ]);
+    const state = await this.#runner.run(
+      shareTurns,
+      [this.#runner.keys.turns()],
+      [this.#runner.clock(), member, String(since), ...told],
+    );
+    return { ...state, turns: state.turns.map(([forMs, text]) => turnOf(text, Number(forMs))) };
+  }
 }
 
 const ROOMS = ['requests', 'tokens', 'running'] as const;
+
+/** As it is written above. */
+type TurnFields = [account: string, turn: number, provider: string, model: string, key: string | null];
+
+function turnOf(text: string, forMs: number): ServedTurn {
+  const [account, turn, provider, model, key]: TurnFields = JSON.parse(text);
+  return { account, turn, provider, model, key: key ?? undefined, forMs };
+}

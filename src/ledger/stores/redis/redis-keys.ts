@@ -77,6 +77,11 @@ export class RedisKeys {
     return `${this.#prefix}health`;
   }
 
+  /** A list of where turns of conversations were served. */
+  turns(): string {
+    return `${this.#prefix}turns`;
+  }
+
   /** A hash of the sums of deleted accounts, by ids that say nothing of them. */
   deleted(): string {
     return `${this.#prefix}deleted`;
