@@ -464,7 +464,7 @@ describe('metrics of OpenTelemetry', () => {
       provider: { limits: { requestsPerMinute: 2 } },
       models: {
         'acme/fast': {
-          targets: ['loopback/m'],
+          targets: ['loopback/m', 'loopback/n'],
           wait: { upToMs: 1 },
           pricing: PRICING,
           maxOutputTokens: 1000,
