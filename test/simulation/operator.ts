@@ -157,8 +157,11 @@ export class Operator {
     const change = async (store: LedgerStore, gateway: Gateway): Promise<boolean> => {
       const sentAt = time.now;
       const known = await (key === undefined ? store.freeze(id, frozen) : store.revokeKey(id, key));
-      if (known && rollbacks.forgivenAt < sentAt) {
-        truth.sanctions.set(key === undefined ? id : `${id} ${key}`, { frozen, by: gateway.incarnation });
+      const name = key === undefined ? id : `${id} ${key}`;
+      // Of a gateway that stood still: others were asked meanwhile, and which came last is unknown.
+      if (time.now - sentAt > MAX_ON_ITS_WAY_MS) truth.sanctions.delete(name);
+      else if (known && rollbacks.forgivenAt < sentAt) {
+        truth.sanctions.set(name, { frozen, by: gateway.incarnation });
       }
       return true;
     };
