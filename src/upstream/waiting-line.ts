@@ -49,6 +49,11 @@ export class WaitingLine {
     return this.#accounts.reduce((sum, { waiting }) => sum + waiting.length, 0);
   }
 
+  /** Number of those of one model, named as in `WaitingRequest`. */
+  lengthOf(model: string): number {
+    return this.#accounts.reduce((sum, line) => sum + line.countOf(model), 0);
+  }
+
   /**
    * Waits until the request has room.
    *
@@ -77,8 +82,7 @@ export class WaitingLine {
   /** Where the line of the model is full, the newest request leaves of the account that has the most. */
   #makePlace({ model, account, terms: { most } }: WaitingRequest): void {
     const counts = this.#accounts.map((line) => ({ line, count: line.countOf(model) }));
-    const total = counts.reduce((sum, { count }) => sum + count, 0);
-    if (total < most) return;
+    if (this.lengthOf(model) < most) return;
     const own = counts.find(({ line }) => line.account === account)?.count ?? 0;
     const largest = counts.reduce((one, other) => (other.count > one.count ? other : one));
     const last = largest.line.waiting.findLast((entry) => entry.request.model === model);
