@@ -19,6 +19,7 @@ import { masked } from '../upstream/provider-errors.ts';
 import type { ProviderKeys } from '../upstream/provider-keys.ts';
 import type { RecentErrors } from '../upstream/recent-errors.ts';
 import { minutesOf, RECENT_MINUTES, startOf, sumsOf } from '../upstream/target-history.ts';
+import type { FleetSync } from '../upstream/fleet-sync.ts';
 import type { WaitingLine } from '../upstream/waiting-line.ts';
 import { type ModelPrices, pricesOf } from './model-prices.ts';
 import type { RoutingChanges } from './routing-changes.ts';
@@ -88,6 +89,7 @@ export interface ProviderStateServices {
   readonly recentErrors: RecentErrors;
   readonly routing: RoutingChanges;
   readonly providerCosts: ProviderCosts;
+  readonly fleet?: FleetSync | undefined;
 }
 
 const MAX_TEXT_LENGTH = 200;
@@ -157,6 +159,10 @@ export function createProviderStates(services: ProviderStateServices): ProviderS
           }),
         };
       });
+      const targets = targetsOf(provider, services.catalog);
+      await services.fleet?.readmitted(
+        targets.filter(({ healthKey }) => target === undefined || healthKey === target),
+      );
       return statusOf(provider, services);
     },
     async setWeight(id, name, weight, options = {}) {

@@ -94,7 +94,7 @@ export const weightCommand: GatewayCommand = {
   options: {},
   examples: ['providers weight openai/gpt-5 azure 3', 'providers weight openai/gpt-5 openai/gpt-5-mini 0.5'],
   async run({ positionals: [model = '', place = '', text = ''], gateway, print }) {
-    if (!/^\d{1,10}(\.\d{1,6})?$/.test(text)) {
+    if (!/^\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text)) {
       throw new UsageError(`WEIGHT must be a number of 0 or more, got ${JSON.stringify(text)}`);
     }
     const after = await gateway.setWeight({ ...partsOf(place), model, weight: Number(text) });
