@@ -128,6 +128,34 @@ const key = component(
   }),
 );
 
+const use = component(
+  'LimitUse',
+  'What is used of a limit.',
+  v.object({
+    limit: whole,
+    used: described('in the last minute; of concurrent_requests, now', whole),
+    left: described('neither used, nor granted to one of several processes', whole),
+  }),
+);
+
+const limit = component(
+  'ProviderLimit',
+  'What is used of the limits of a provider or of a target, by one key.',
+  v.object({
+    key: v.optional(described('missing for a provider without keys', v.string())),
+    model: v.optional(described('missing: all models of the provider together', v.string())),
+    processes: v.optional(
+      described(
+        'how many count together, by their last word; missing: what the process that answers used',
+        whole,
+      ),
+    ),
+    requests_per_minute: v.optional(use),
+    tokens_per_minute: v.optional(use),
+    concurrent_requests: v.optional(use),
+  }),
+);
+
 const provider = component(
   'ProviderStatus',
   'A provider, as this process has seen it since its start.',
@@ -146,6 +174,7 @@ const provider = component(
     ),
     errors: described('the last 20, newest first', rows(fault)),
     keys: rows(key),
+    limits: described('for all models first, then for each target', rows(limit)),
     targets: described('those that were used, or ejected by an operator', rows(target)),
     unused_targets: whole,
   }),
@@ -154,7 +183,14 @@ const provider = component(
 const providers = component(
   'Providers',
   'The providers, as this process has seen them since its start.',
-  v.object({ object: v.literal('list'), data: v.array(provider) }),
+  v.object({
+    object: v.literal('list'),
+    data: v.array(provider),
+    waiting: described(
+      'requests that wait in the process that answers, for each model with the option wait',
+      rows(v.object({ model: v.string(), waiting: whole, most: described('as many as may wait', whole) })),
+    ),
+  }),
 );
 
 const params = object({ name: textOf(1, 256) });
@@ -172,7 +208,10 @@ export const providerEndpoints: readonly Endpoint[] = [
     body: nothing,
     answer: providers,
     run: async (_input, router) => ({
-      answer: list(router.providers.list().map((status) => answerOf(status))),
+      answer: {
+        ...list(router.providers.list().map((status) => answerOf(status))),
+        waiting: router.providers.waiting(),
+      },
     }),
   }),
   endpoint({

@@ -857,6 +857,28 @@ export interface ProviderKey {
   })[];
 }
 
+/** What is used of a limit. */
+export interface LimitUse {
+  readonly limit: number;
+  /** in the last minute; of concurrent_requests, now */
+  readonly used: number;
+  /** neither used, nor granted to one of several processes */
+  readonly left: number;
+}
+
+/** What is used of the limits of a provider or of a target, by one key. */
+export interface ProviderLimit {
+  /** missing for a provider without keys */
+  readonly key?: string;
+  /** missing: all models of the provider together */
+  readonly model?: string;
+  /** how many count together, by their last word; missing: what the process that answers used */
+  readonly processes?: number;
+  readonly requests_per_minute?: LimitUse;
+  readonly tokens_per_minute?: LimitUse;
+  readonly concurrent_requests?: LimitUse;
+}
+
 /** A provider, as this process has seen it since its start. */
 export interface ProviderStatus {
   readonly name: string;
@@ -895,6 +917,8 @@ export interface ProviderStatus {
   /** the last 20, newest first */
   readonly errors: readonly (ProviderFault)[];
   readonly keys: readonly (ProviderKey)[];
+  /** for all models first, then for each target */
+  readonly limits: readonly (ProviderLimit)[];
   /** those that were used, or ejected by an operator */
   readonly targets: readonly (ProviderTarget)[];
   readonly unused_targets: number;
@@ -904,6 +928,13 @@ export interface ProviderStatus {
 export interface Providers {
   readonly object: "list";
   readonly data: readonly (ProviderStatus)[];
+  /** requests that wait in the process that answers, for each model with the option wait */
+  readonly waiting: readonly ({
+    readonly model: string;
+    readonly waiting: number;
+    /** as many as may wait */
+    readonly most: number;
+  })[];
 }
 
 /** What is ejected, why, and for how long. */

@@ -27,6 +27,8 @@ export interface ProviderStatus {
   readonly errors: readonly ProviderFault[];
   /** Its API keys. */
   readonly keys: readonly ProviderKeyStatus[];
+  /** What is used of its option `limits`, and of those of its targets: by each key, for all models first. */
+  readonly limits: readonly ProviderLimitStatus[];
   /** Those that this process has used, or that an operator has ejected. */
   readonly targets: readonly ProviderTargetStatus[];
   /** Number of its other targets. */
@@ -135,6 +137,36 @@ export interface ProviderFault {
   readonly providerCode?: string;
   /** What the provider said, on one line of at most 200 characters, with secrets masked. It may quote the client's prompt. */
   readonly message: string;
+}
+
+/** What is used of the option `limits` of a provider, or of a target, by one key. */
+export interface ProviderLimitStatus {
+  /** `key 1 of 2`; undefined for a provider without keys. */
+  readonly key?: string;
+  /** The target, as in `targets`; undefined: all models of the provider together. */
+  readonly model?: string;
+  /** How many processes count together, by their last word; undefined: what this process used, as it knows of no other. */
+  readonly processes?: number;
+  readonly requestsPerMinute?: LimitUse;
+  readonly tokensPerMinute?: LimitUse;
+  readonly concurrentRequests?: LimitUse;
+}
+
+export interface LimitUse {
+  readonly limit: number;
+  /** In the last minute; of `concurrentRequests`, now. */
+  readonly used: number;
+  /** Neither used, nor granted to one of several processes. */
+  readonly left: number;
+}
+
+/** The requests for a model with `wait` that wait in this process. */
+export interface WaitingStatus {
+  /** Its ID, or the wildcard pattern. */
+  readonly model: string;
+  readonly waiting: number;
+  /** As many as may wait. */
+  readonly most: number;
 }
 
 /** An API key of a provider. */

@@ -9,14 +9,18 @@ import type {
   ProviderBudget,
   ProviderStatus,
   ProviderTargetStatus,
+  WaitingStatus,
 } from '../observability/provider-status.ts';
 import { optionError, positiveInteger } from '../options/option-checks.ts';
 import { optionsObject } from '../platform/options-object.ts';
+import type { Capacity } from '../upstream/capacity.ts';
 import type { CircuitBreaker, CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { masked } from '../upstream/provider-errors.ts';
 import type { ProviderKeys } from '../upstream/provider-keys.ts';
 import type { RecentErrors } from '../upstream/recent-errors.ts';
 import { minutesOf, RECENT_MINUTES, startOf, sumsOf } from '../upstream/target-history.ts';
+import type { FleetSync } from '../upstream/fleet-sync.ts';
+import type { WaitingLine } from '../upstream/waiting-line.ts';
 import { type ModelPrices, pricesOf } from './model-prices.ts';
 import type { RoutingChanges } from './routing-changes.ts';
 
@@ -27,6 +31,8 @@ import type { RoutingChanges } from './routing-changes.ts';
 export interface ProviderStates {
   /** All providers of the options, in their order, as this process has seen them. */
   list(): readonly ProviderStatus[];
+  /** How many requests wait in this process, for each model with the option `wait`. */
+  waiting(): readonly WaitingStatus[];
   /**
    * Ejects a provider, or one of its targets: no later request is sent there until it is readmitted. Where no target of a model is
    * left, its requests get a 503 `targets_ejected`. Running requests go on.
@@ -78,9 +84,12 @@ export interface ProviderStateServices {
   readonly catalog: Catalog;
   readonly breakers: CircuitBreakers;
   readonly providerKeys: ProviderKeys;
+  readonly capacity: Capacity;
+  readonly waitingLine: WaitingLine;
   readonly recentErrors: RecentErrors;
   readonly routing: RoutingChanges;
   readonly providerCosts: ProviderCosts;
+  readonly fleet?: FleetSync | undefined;
 }
 
 const MAX_TEXT_LENGTH = 200;
@@ -103,6 +112,10 @@ export function createProviderStates(services: ProviderStateServices): ProviderS
 
   return {
     list: () => [...services.catalog.providers.values()].map((provider) => statusOf(provider, services)),
+    waiting: () =>
+      services.catalog.models.flatMap(({ id, wait }) =>
+        wait ? [{ model: id, waiting: services.waitingLine.lengthOf(id), most: wait.most }] : [],
+      ),
     async eject(name, options = {}) {
       const { target, reason, forMs, by } = optionsObject(options);
       const provider = find(name, target);
@@ -146,6 +159,10 @@ export function createProviderStates(services: ProviderStateServices): ProviderS
           }),
         };
       });
+      const targets = targetsOf(provider, services.catalog);
+      await services.fleet?.readmitted(
+        targets.filter(({ healthKey }) => target === undefined || healthKey === target),
+      );
       return statusOf(provider, services);
     },
     async setWeight(id, name, weight, options = {}) {
@@ -201,7 +218,8 @@ function targetsOf(provider: Provider, catalog: Catalog): Target[] {
 }
 
 function statusOf(provider: Provider, services: ProviderStateServices): ProviderStatus {
-  const { catalog, breakers, providerKeys, recentErrors } = services;
+  const { catalog, breakers, providerKeys, capacity, recentErrors } = services;
+  const keys = providerKeys.statuses(provider);
   const now = Date.now();
   const { name } = provider;
   const all = targetsOf(provider, catalog);
@@ -231,7 +249,12 @@ function statusOf(provider: Provider, services: ProviderStateServices): Provider
     recent: sumsOf(histories, now, RECENT_MINUTES).stats(),
     history: minutesOf(histories, now).map((sums) => ({ at: startOf(sums), ...sums.stats() })),
     errors: recentErrors.of(name),
-    keys: providerKeys.statuses(provider),
+    keys,
+    limits: capacity.statuses(
+      provider,
+      all,
+      keys.map((key) => key.name),
+    ),
     targets,
     unusedTargets: all.length - targets.length,
   };

@@ -2,6 +2,8 @@ import { LRUCache } from 'lru-cache';
 
 import type { Target } from '../catalog/model.ts';
 import type { Provider } from '../catalog/provider.ts';
+import type { SlotState } from '../ledger/contract/fleet-view.ts';
+import type { LimitUse, ProviderLimitStatus } from '../observability/provider-status.ts';
 import type { UpstreamLimits } from '../options/upstream-limits.ts';
 import type { FleetSlot } from './fleet-slot.ts';
 import type { FleetSync } from './fleet-sync.ts';
@@ -19,6 +21,8 @@ export interface Permit {
 const MAX_EXHAUSTED = 1000;
 /** Names the counters of a provider's key for all models: no model has this name. */
 const ALL_MODELS = '';
+/** Of a provider without keys. */
+const NO_KEY = '';
 
 export interface CapacityOptions {
   /** What other processes use counts, too; undefined: each counts alone. */
@@ -69,10 +73,10 @@ export class Capacity {
    */
   waitMs(target: Target, key: string, tokens: number): number {
     const now = this.#now();
-    const { limits, provider } = target;
+    const { limits, provider, healthKey } = target;
     return Math.max(
-      limits ? this.#countersOf(target, key).waitMs(limits, tokens, now) : 0,
-      provider.limits ? this.#countersOf(target, key, ALL_MODELS).waitMs(provider.limits, tokens, now) : 0,
+      limits ? this.#countersOf(provider, key, healthKey).waitMs(limits, tokens, now) : 0,
+      provider.limits ? this.#countersOf(provider, key, ALL_MODELS).waitMs(provider.limits, tokens, now) : 0,
     );
   }
 
@@ -98,10 +102,10 @@ export class Capacity {
 
   /** Takes room, whether there is some or not: `waitMs` says so. */
   take(target: Target, key: string, tokens: number): Permit {
-    const { limits, provider } = target;
+    const { limits, provider, healthKey } = target;
     const counters = [
-      ...(limits ? [this.#countersOf(target, key)] : []),
-      ...(provider.limits ? [this.#countersOf(target, key, ALL_MODELS)] : []),
+      ...(limits ? [this.#countersOf(provider, key, healthKey)] : []),
+      ...(provider.limits ? [this.#countersOf(provider, key, ALL_MODELS)] : []),
     ];
     if (counters.length === 0) return UNLIMITED;
     const now = this.#now();
@@ -133,12 +137,28 @@ export class Capacity {
     return () => this.#freed.delete(listener);
   }
 
-  /** What counts now, for operators. */
-  used(target: Target, key: string): CapacityUse {
-    return this.#countersOf(target, key).use(this.#now());
+  /** What is used of the limits of a provider and of its targets, for operators. @param keys - their names */
+  statuses(
+    provider: Provider,
+    targets: readonly Target[],
+    keys: readonly string[],
+  ): readonly ProviderLimitStatus[] {
+    const now = this.#now();
+    const places = [
+      { model: ALL_MODELS, limits: provider.limits },
+      ...targets.map(({ healthKey, limits }) => ({ model: healthKey, limits })),
+    ];
+    return places.flatMap(({ model, limits }) => {
+      if (!limits) return [];
+      return (keys.length === 0 ? [NO_KEY] : keys).map((key) => ({
+        ...(key !== NO_KEY && { key }),
+        ...(model !== ALL_MODELS && { model }),
+        ...this.#countersOf(provider, key, model).status(limits, now),
+      }));
+    });
   }
 
-  #countersOf({ provider, healthKey }: Target, key: string, model: string = healthKey): Counters {
+  #countersOf(provider: Provider, key: string, model: string): Counters {
     let ofProvider = this.#counters.get(provider);
     if (!ofProvider) this.#counters.set(provider, (ofProvider = new Map()));
     const name = `${key}\n${model}`;
@@ -149,13 +169,6 @@ export class Capacity {
     }
     return counters;
   }
-}
-
-/** Requests and tokens of the last minute, and requests that run. */
-export interface CapacityUse {
-  readonly requests: number;
-  readonly tokens: number;
-  readonly running: number;
 }
 
 const UNLIMITED: Permit = { end: () => {}, cancel: () => {} };
@@ -206,12 +219,27 @@ class Counters {
     this.#add(-1, -tokens, begunAt, now);
   }
 
-  use(now: number): CapacityUse {
+  /** By the last word of the fleet, or by what this process did. */
+  status(limits: UpstreamLimits, now: number): Omit<ProviderLimitStatus, 'key' | 'model'> {
+    const { requestsPerMinute, tokensPerMinute, concurrentRequests } = limits;
+    const { members, used, left } = this.#slot?.look(limits, now) ?? this.#own(now);
     return {
-      requests: this.#requests.sumAt(now),
-      tokens: this.#tokens.sumAt(now),
-      running: this.#running,
+      ...(members !== undefined && { processes: members }),
+      ...(requestsPerMinute !== undefined && {
+        requestsPerMinute: useOf(requestsPerMinute, used.requests, left?.requests),
+      }),
+      ...(tokensPerMinute !== undefined && {
+        tokensPerMinute: useOf(tokensPerMinute, used.tokens, left?.tokens),
+      }),
+      ...(concurrentRequests !== undefined && {
+        concurrentRequests: useOf(concurrentRequests, used.running, left?.running),
+      }),
     };
+  }
+
+  #own(now: number): Partial<Pick<SlotState, 'members' | 'left'>> & Pick<SlotState, 'used'> {
+    const running = this.#running;
+    return { used: { requests: this.#requests.sumAt(now), tokens: this.#tokens.sumAt(now), running } };
   }
 
   #add(requests: number, tokens: number, at: number, now: number): void {
@@ -225,4 +253,8 @@ class Counters {
 
 function exhaustedKey({ name }: Provider, key: string, model: string): string {
   return JSON.stringify([name, key, model]);
+}
+
+function useOf(limit: number, used: number, left: number = limit - used): LimitUse {
+  return { limit, used: Math.round(used), left: Math.max(0, Math.round(left)) };
 }

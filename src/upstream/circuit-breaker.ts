@@ -75,6 +75,11 @@ export class CircuitBreakers {
   }
 }
 
+/** As the fleet calls the breaker of a target. */
+export function breakerName({ provider, healthKey }: Target): string {
+  return JSON.stringify([provider.name, healthKey]);
+}
+
 /** The circuit breaker of one target, with its latency.
  *
  * A customer can send requests that fail: failures of one account eject the target for that account only, and count for
@@ -180,8 +185,7 @@ export class CircuitBreaker implements FleetBreaker {
   }
 
   get name(): string {
-    const { provider, healthKey } = this.#target;
-    return JSON.stringify([provider.name, healthKey]);
+    return breakerName(this.#target);
   }
 
   get ejections(): number {

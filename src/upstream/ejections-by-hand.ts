@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { Target } from '../catalog/model.ts';
+import { TargetsEjectedError } from '../errors/upstream-errors.ts';
 import type { HealthChange } from '../observability/hooks.ts';
 import type { EjectionByHand } from '../observability/provider-status.ts';
 
@@ -64,6 +65,15 @@ export class EjectionsByHand {
   of({ provider, healthKey }: Target, now: number): EjectionByHand | undefined {
     if (this.isEmpty) return undefined;
     return this.ofProvider(provider.name, now) ?? this.#find(provider.name, healthKey, now);
+  }
+
+  /** Those that are not ejected. @throws {TargetsEjectedError} if all are */
+  without(targets: readonly Target[], now: number): readonly Target[] {
+    if (this.isEmpty) return targets;
+    const left = targets.filter((target) => !this.of(target, now));
+    if (left.length > 0) return left;
+    const ends = targets.map((target) => this.of(target, now)?.until?.getTime() ?? Infinity);
+    throw new TargetsEjectedError(Math.min(...ends) - now);
   }
 
   /** The ejection of a whole provider. */

@@ -28,12 +28,16 @@ export class FleetHealth {
   /** By the last word of the fleet. */
   #ejected: ReadonlyMap<string, EjectedTarget> = new Map();
   #heardAt = 0;
+  /** Targets that an operator has readmitted, which the fleet doesn't know yet; and those of them that were reported. */
+  readonly #readmitted = new Set<string>();
+  #reportedReadmitted: readonly string[] = [];
 
   /** A target is used for the first time, or again after a change of its provider. */
   add(breaker: FleetBreaker): void {
     this.#breakers.set(breaker.name, breaker);
     const known = this.#ejected.get(breaker.name);
-    if (known) breaker.heardEjected(this.#heardAt + known.retryInMs, known.ejections, known.mayProbe);
+    if (known && !this.#readmitted.has(breaker.name))
+      breaker.heardEjected(this.#heardAt + known.retryInMs, known.ejections, known.mayProbe);
   }
 
   /** The breaker was ejected for all accounts, or recovered. */
@@ -41,17 +45,26 @@ export class FleetHealth {
     this.#changed.add(breaker);
   }
 
+  /** An operator has readmitted the target, which this process may never have used. @param name - as of its breaker */
+  readmitted(name: string): void {
+    this.#readmitted.add(name);
+  }
+
   /** Whether there is something to say, or to hear soon. */
   get isUrgent(): boolean {
-    return this.#changed.size > 0 || this.#ejected.size > 0;
+    return this.#changed.size > 0 || this.#readmitted.size > 0 || this.#ejected.size > 0;
   }
 
   /** What changed since the last report. */
   report(now: number): TargetChange[] {
-    const changes = [...this.#changed].map(({ name: target, retryAt, ejections }): TargetChange => {
-      if (retryAt === 0) return { target, type: 'recovered' };
-      return { target, type: 'ejected', retryInMs: Math.max(0, retryAt - now), ejections };
-    });
+    this.#reportedReadmitted = [...this.#readmitted];
+    const changes = this.#reportedReadmitted.map((target): TargetChange => ({ target, type: 'recovered' }));
+    for (const { name: target, retryAt, ejections } of this.#changed) {
+      const retryInMs = Math.max(0, retryAt - now);
+      changes.push(
+        retryAt === 0 ? { target, type: 'recovered' } : { target, type: 'ejected', retryInMs, ejections },
+      );
+    }
     this.#reported = this.#changed;
     this.#changed = new Set();
     for (const target of this.#ejected.keys()) {
@@ -61,6 +74,7 @@ export class FleetHealth {
   }
 
   hear(ejected: readonly EjectedTarget[], now: number): void {
+    for (const name of this.#reportedReadmitted) this.#readmitted.delete(name);
     const before = this.#ejected;
     this.#ejected = new Map(ejected.map((each) => [each.target, each]));
     this.#heardAt = now;

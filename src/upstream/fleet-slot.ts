@@ -74,8 +74,8 @@ export class FleetSlot {
   waitMs(limits: UpstreamLimits, tokens: number, now: number): number | undefined {
     this.#limits = limits;
     this.#use();
-    const state = this.#state;
-    if (!state || now - this.#heardAt > this.#terms.freshMs) return undefined;
+    const state = this.#stateAt(now);
+    if (!state) return undefined;
     const lacks = this.#lacks(state, tokens);
     if (!lacks.any || this.#mayBorrow(state, lacks, tokens)) return 0;
     this.#ask(tokens);
@@ -87,6 +87,13 @@ export class FleetSlot {
       lacks.requests ? state.waitMs.requests - age : 0,
       lacks.tokens ? state.waitMs.tokens - age : 0,
     );
+  }
+
+  /** The last word of the fleet, for operators; undefined if there is none. A process that doesn't use the slot hears of it for a while. */
+  look(limits: UpstreamLimits, now: number): SlotState | undefined {
+    this.#limits = limits;
+    if (!this.#isMember) this.#use();
+    return this.#stateAt(now);
   }
 
   begin(tokens: number): void {
@@ -197,6 +204,10 @@ export class FleetSlot {
     this.#isMember = false;
     this.#state = undefined;
     this.#reported = undefined;
+  }
+
+  #stateAt(now: number): SlotState | undefined {
+    return now - this.#heardAt > this.#terms.freshMs ? undefined : this.#state;
   }
 
   #use(): void {

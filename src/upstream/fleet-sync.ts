@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 
+import type { Target } from '../catalog/model.ts';
 import type { FleetView } from '../ledger/contract/fleet-view.ts';
 import { asError } from '../platform/as-error.ts';
+import { breakerName } from './circuit-breaker.ts';
 import type { FleetHealth } from './fleet-health.ts';
 import { FleetSlot, type SlotHistory } from './fleet-slot.ts';
 import type { SharedConversations } from './shared-conversations.ts';
@@ -99,6 +101,18 @@ export class FleetSync {
   /** A provider said that a limit is used up. @param until - by the clock of the options */
   exhausted(slot: string, until: number): void {
     if (this.#exhausted.size < MAX_EXHAUSTED || this.#exhausted.has(slot)) this.#exhausted.set(slot, until);
+  }
+
+  /**
+   * Tells the others that an operator has readmitted targets, also those that this process never used: who ejected them may be gone.
+   * Never rejects.
+   */
+  async readmitted(targets: readonly Target[]): Promise<void> {
+    const { health } = this.#options;
+    if (!health) return;
+    for (const target of targets) health.readmitted(breakerName(target));
+    await this.#health;
+    await this.#syncHealth(health);
   }
 
   /** Calls the listener with the limits that are used up, and until when, as any process reported. */

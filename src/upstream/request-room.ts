@@ -56,15 +56,18 @@ export class RequestRoom {
    * come last, as they may fail.
    *
    * @returns 0, or the ms until one of them may have room; Infinity until another request ends
+   * @throws {TargetsEjectedError} if operators have ejected all of them
    */
   reserve(targets: readonly Target[]): number {
     const { account, canWait } = this.#terms;
+    const { breakers } = this.#services;
     const now = Date.now();
     let soonestMs = Infinity;
     let isHealthyFull = false;
     let spare: Place | undefined;
-    for (const target of targets) {
-      const isHealthy = this.#services.breakers.of(target).isAvailable(now, account);
+    // While it waited, an operator may have ejected some.
+    for (const target of breakers.byHand.without(targets, now)) {
+      const isHealthy = breakers.of(target).isAvailable(now, account);
       for (const key of this.#keysOf(target)) {
         const [fullMs, exhaustedMs] = this.#waitsAt(target, key);
         if (fullMs === 0 && exhaustedMs === 0 && isHealthy) return this.#reserveAt({ target, key });

@@ -2,6 +2,7 @@ import { Timeout } from '../async/timeout.ts';
 import type { Target } from '../catalog/model.ts';
 import { UpstreamAtCapacityError, WaitingLineFullError } from '../errors/upstream-errors.ts';
 import { ClientDisconnectedError } from '../http/exchange.ts';
+import { asError } from '../platform/as-error.ts';
 import type { WaitSettings } from '../options/resolve-wait.ts';
 
 /** A request that waits until its targets have room. */
@@ -13,7 +14,7 @@ export interface WaitingRequest {
   readonly tokens: number;
   readonly targets: readonly Target[];
   readonly terms: WaitSettings;
-  /** As `RequestRoom.reserve`: takes room, and returns 0, or the ms until there may be some. */
+  /** As `RequestRoom.reserve`: takes room, and returns 0, or the ms until there may be some; the request leaves if it throws. */
   readonly reserve: () => number;
   /** Calls the listener when the client leaves. */
   readonly onDisconnect: (listener: (() => void) | undefined) => void;
@@ -49,12 +50,18 @@ export class WaitingLine {
     return this.#accounts.reduce((sum, { waiting }) => sum + waiting.length, 0);
   }
 
+  /** Number of those of one model, named as in `WaitingRequest`. */
+  lengthOf(model: string): number {
+    return this.#accounts.reduce((sum, line) => sum + line.countOf(model), 0);
+  }
+
   /**
    * Waits until the request has room.
    *
    * @throws {UpstreamAtCapacityError} when its time is over
    * @throws {WaitingLineFullError} if the line of its model is full, and its account has its part of it
    * @throws {ClientDisconnectedError} when its client leaves
+   * @throws as `RequestRoom.reserve`
    */
   wait(request: WaitingRequest): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -77,8 +84,7 @@ export class WaitingLine {
   /** Where the line of the model is full, the newest request leaves of the account that has the most. */
   #makePlace({ model, account, terms: { most } }: WaitingRequest): void {
     const counts = this.#accounts.map((line) => ({ line, count: line.countOf(model) }));
-    const total = counts.reduce((sum, { count }) => sum + count, 0);
-    if (total < most) return;
+    if (this.lengthOf(model) < most) return;
     const own = counts.find(({ line }) => line.account === account)?.count ?? 0;
     const largest = counts.reduce((one, other) => (other.count > one.count ? other : one));
     const last = largest.line.waiting.findLast((entry) => entry.request.model === model);
@@ -125,7 +131,9 @@ export class WaitingLine {
       }
       const { request } = entry;
       const isBehind = request.targets.some((target) => awaited.has(target));
-      const waitMs = isBehind ? MAX_PAUSE_MS : request.reserve();
+      const waitMs = isBehind ? MAX_PAUSE_MS : this.#reserve(entry);
+      // It has left, and those behind it were served.
+      if (waitMs === undefined) return;
       if (waitMs > 0) {
         entry.waitMs = waitMs;
         // A request that can't be served in its time keeps no other from room.
@@ -141,6 +149,15 @@ export class WaitingLine {
       entry.resolve();
     }
     this.#serveIn(pauseMs);
+  }
+
+  #reserve(entry: Entry): number | undefined {
+    try {
+      return entry.request.reserve();
+    } catch (error) {
+      this.#leave(entry, asError(error));
+      return undefined;
+    }
   }
 
   #serveIn(ms: number): void {

@@ -1,5 +1,6 @@
 import type {
   AttemptStats,
+  LimitUse,
   ProviderFault,
   ProviderKey,
   ProviderStatus,
@@ -15,17 +16,31 @@ export const providersCommand: GatewayCommand = {
   options: {
     errors: { help: 'show the last errors of each provider instead, newest first' },
     keys: { help: 'show the API keys of each provider instead, with their rate limits' },
+    limits: { help: 'show what is used of the limits of the options instead' },
+    waiting: { help: 'show how many requests wait for each model instead' },
   },
   printsRows: true,
-  examples: ['providers', 'providers --errors', 'providers --url https://api.example.com/admin --json'],
-  async run({ options: { errors, keys }, gateway, list }) {
-    if (errors !== undefined && keys !== undefined)
-      throw new UsageError('--errors and --keys exclude each other');
-    const { data } = await gateway.listProviders();
+  examples: ['providers', 'providers --limits', 'providers --url https://api.example.com/admin --json'],
+  async run({ options: { errors, keys, limits, waiting }, gateway, list }) {
+    const given = Object.entries({ errors, keys, limits, waiting }).filter(
+      ([, value]) => value !== undefined,
+    );
+    if (given.length > 1) {
+      throw new UsageError(`${given.map(([name]) => `--${name}`).join(' and ')} exclude each other`);
+    }
+    const { data, waiting: lines } = await gateway.listProviders();
     if (errors !== undefined) {
       await list({ columns: ERROR_COLUMNS, rows: data.flatMap(errorsOf), none: 'no errors' });
     } else if (keys !== undefined) {
       await list({ columns: KEY_COLUMNS, rows: data.flatMap(keysOf), none: 'no keys' });
+    } else if (limits !== undefined) {
+      await list({ columns: LIMIT_COLUMNS, rows: data.flatMap(limitsOf), none: 'no limits' });
+    } else if (waiting !== undefined) {
+      await list({
+        columns: ['model', 'waiting', 'most'],
+        rows: lines,
+        none: 'no model has the option wait',
+      });
     } else {
       const rows = data.flatMap(statesOf);
       await list({ columns: STATE_COLUMNS, rows, none: 'no providers', objects: data });
@@ -79,7 +94,7 @@ export const weightCommand: GatewayCommand = {
   options: {},
   examples: ['providers weight openai/gpt-5 azure 3', 'providers weight openai/gpt-5 openai/gpt-5-mini 0.5'],
   async run({ positionals: [model = '', place = '', text = ''], gateway, print }) {
-    if (!/^\d{1,10}(\.\d{1,6})?$/.test(text)) {
+    if (!/^\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text)) {
       throw new UsageError(`WEIGHT must be a number of 0 or more, got ${JSON.stringify(text)}`);
     }
     const after = await gateway.setWeight({ ...partsOf(place), model, weight: Number(text) });
@@ -187,4 +202,30 @@ const KEY_COLUMNS: readonly (keyof Key)[] = [
   'remaining',
   'limit',
   'reset_at',
+];
+
+/** One limit of the options. */
+type Limit = LimitUse & {
+  readonly provider: string;
+  readonly model: string | undefined;
+  readonly key: string | undefined;
+  readonly processes: number | undefined;
+  readonly name: string;
+};
+
+function limitsOf({ name: provider, limits }: ProviderStatus): Limit[] {
+  return limits.flatMap(({ model, key, processes, ...uses }) =>
+    Object.entries(uses).map(([name, use]) => ({ provider, model, key, processes, name, ...use })),
+  );
+}
+
+const LIMIT_COLUMNS: readonly (keyof Limit)[] = [
+  'provider',
+  'model',
+  'key',
+  'name',
+  'used',
+  'left',
+  'limit',
+  'processes',
 ];

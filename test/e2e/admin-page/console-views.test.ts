@@ -2,7 +2,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 
 import { type AccountState, MemoryStore, StoreUnavailableError } from '../../../src/index.ts';
-import { QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerJson } from '../../helpers/provider.ts';
 import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
 import { type Console, startConsole } from '../helpers/console.ts';
@@ -191,6 +191,49 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     await page.locator('#live-rows').getByText('No running requests.').waitFor();
     go.resolve();
     await (await answer).text();
+  });
+
+  it('shows what is used of limits, and how many requests wait', async () => {
+    shown = await startConsole(browser);
+    const { page, gateway } = shown;
+    const { baseURL } = gateway.provider;
+    gateway.router.reload({
+      providers: {
+        loopback: { baseURL, apiKey: 'sk-loopback-0123456789', limits: { requestsPerMinute: 1000 } },
+      },
+      models: {
+        'acme/fast': {
+          targets: [{ provider: 'loopback', model: 'upstream-model', limits: { concurrentRequests: 1 } }],
+          pricing: PRICING,
+          contextWindow: 8192,
+          maxOutputTokens: 1000,
+          wait: { most: 1500 },
+        },
+      },
+    });
+    const { script } = gateway.provider;
+    let answer: (() => void) | undefined;
+    gateway.provider.script = async (response, request) => {
+      await new Promise<void>((resolve) => (answer = resolve));
+      return script(response, request);
+    };
+    const first = gateway.post(QUESTION);
+    await expect.poll(() => answer).toBeDefined();
+    const second = gateway.post(QUESTION);
+    await shown.open('#/providers');
+    await page.locator('#waiting').getByText('acme/fast').waitFor();
+    await expect.poll(() => page.locator('#waiting td').allInnerTexts()).toEqual(['1', '1,500']);
+    const rows = page.locator('#provider-limits tr');
+    expect(await rows.allInnerTexts()).toEqual([
+      expect.stringMatching(/^all models\s+key 1 of 1\s+this process\s+1 of 1,000 requests a minute\s+999$/),
+      expect.stringMatching(/^upstream-model\s+key 1 of 1\s+this process\s+1 of 1 running\s+0$/),
+    ]);
+    gateway.provider.script = script;
+    answer?.();
+    for (const response of await Promise.all([first, second])) expect(response.status).toBe(200);
+    await expect
+      .poll(() => page.locator('#waiting td').allInnerTexts(), { timeout: 10_000 })
+      .toEqual(['0', '1,500']);
   });
 
   it('shows hostile names as they are', async () => {

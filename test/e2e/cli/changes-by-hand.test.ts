@@ -189,6 +189,9 @@ describe.each(STORES)('processes that share a %s store', { timeout: 60_000 }, (_
     const three = await start();
     expect(await ask(three)).toBe('spare');
     await providers(three, 'weight', 'acme/chat', 'main/m', '1000000000');
+    expect(await providers(three, 'weight', 'acme/chat', 'spare', '1e-9')).toBe(
+      'acme/chat: main/m 1000000000, spare/s 1e-9',
+    );
     expect((await three.admin.listModels()).data[0]?.targets[0]).not.toHaveProperty('weight_by_hand');
     expect(await ask(three)).toBe('main');
   });

@@ -28,8 +28,17 @@ function routerOf(azure: FakeProvider, openai: FakeProvider): ChatCompletionsRou
   return createChatCompletionsRouter({
     store: 'memory:',
     providers: {
-      azure: { baseURL: azure.baseURL, apiKeys: ['sk-azure-1234567890', 'sk-azure-2345678901'] },
-      openai: { preset: 'openai', baseURL: openai.baseURL, apiKey: 'sk-openai-0987654321' },
+      azure: {
+        baseURL: azure.baseURL,
+        apiKeys: ['sk-azure-1234567890', 'sk-azure-2345678901'],
+        limits: { requestsPerMinute: 600, tokensPerMinute: 500_000 },
+      },
+      openai: {
+        preset: 'openai',
+        baseURL: openai.baseURL,
+        apiKey: 'sk-openai-0987654321',
+        limits: { requestsPerMinute: 3000, concurrentRequests: 200 },
+      },
     },
     models: {
       'openai/gpt-5-mini': {
@@ -38,6 +47,7 @@ function routerOf(azure: FakeProvider, openai: FakeProvider): ChatCompletionsRou
           { provider: 'openai', ...mini },
         ],
         aliases: ['gpt-5-mini'],
+        wait: {},
         pricing: { input: '0.30', output: '2.40' },
         contextWindow: 400_000,
         maxOutputTokens: 1000,

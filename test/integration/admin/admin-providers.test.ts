@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import type { HealthChange } from '../../../src/index.ts';
+import type { HealthChange, ProviderOptions } from '../../../src/index.ts';
 import {
   completion,
   type FakeProvider,
@@ -21,24 +21,27 @@ const LIMITS = {
   'x-ratelimit-reset-requests': '12s',
 };
 
+const limits = { pricing: PRICING, contextWindow: 8192, maxOutputTokens: 1000 };
+
 describe('what operators see of providers, and do with them', () => {
   let main: FakeProvider;
   let spare: FakeProvider;
   let gateway: Gateway;
   let door: AdminDoor;
+  let providers: Record<'main' | 'spare' | 'idle', ProviderOptions>;
   let changes: HealthChange[];
 
   beforeEach(async () => {
     main = await startFakeProvider();
     spare = await startFakeProvider();
     changes = [];
-    const limits = { pricing: PRICING, contextWindow: 8192, maxOutputTokens: 1000 };
+    providers = {
+      main: { baseURL: main.baseURL, apiKey: KEY },
+      spare: { baseURL: spare.baseURL, apiKeys: ['sk-spare-first-one-1', 'sk-spare-second-one2'] },
+      idle: { baseURL: 'http://127.0.0.1:9/v1' },
+    };
     gateway = await startGateway({
-      providers: {
-        main: { baseURL: main.baseURL, apiKey: KEY },
-        spare: { baseURL: spare.baseURL, apiKeys: ['sk-spare-first-one-1', 'sk-spare-second-one2'] },
-        idle: { baseURL: 'http://127.0.0.1:9/v1' },
-      },
+      providers,
       models: {
         'acme/fast': { targets: ['main/large', 'spare/large'], ...limits },
         'acme/alone': { targets: ['main/alone'], ...limits },
@@ -93,6 +96,7 @@ describe('what operators see of providers, and do with them', () => {
       history: [],
       errors: [],
       keys: [{ name: 'key 1 of 1', masked: '…wxyz', state: 'available', limits: [] }],
+      limits: [],
       targets: [],
       unused_targets: 2,
     });
@@ -124,6 +128,45 @@ describe('what operators see of providers, and do with them', () => {
     );
     expect(total).toBe(2);
     for (const { at } of provider.history) expect(Date.parse(at) % 60_000).toBe(0);
+  });
+
+  it('shows what is used of limits, by each key and for each target, and how many requests wait', async () => {
+    const { main: provider, ...others } = providers;
+    const target = { provider: 'main', model: 'large', limits: { concurrentRequests: 1 } };
+    const model = { ...limits, targets: [target], wait: { most: 7 } };
+    gateway.router.reload({
+      providers: {
+        ...others,
+        main: { ...provider, limits: { requestsPerMinute: 3, tokensPerMinute: 9000 } },
+      },
+      models: { 'acme/fast': model, 'acme/alone': { ...limits, targets: ['idle/none'] } },
+    });
+    const held: (() => void)[] = [];
+    main.answer((...given) => new Promise((resolve) => held.push(() => resolve(completion()(...given)))));
+    const asked = [gateway.post(QUESTION), gateway.post(QUESTION)];
+    await expect.poll(() => held.length).toBe(1);
+    const waiting = async (): Promise<unknown> => (await door.ask('GET', '/providers')).body.waiting;
+    await expect.poll(waiting).toEqual([{ model: 'acme/fast', waiting: 1, most: 7 }]);
+    const tokens = expect.any(Number);
+    expect((await seen('main')).limits).toEqual([
+      {
+        key: 'key 1 of 1',
+        requests_per_minute: { limit: 3, used: 1, left: 2 },
+        tokens_per_minute: { limit: 9000, used: tokens, left: tokens },
+      },
+      { key: 'key 1 of 1', model: 'large', concurrent_requests: { limit: 1, used: 1, left: 0 } },
+    ]);
+    held.shift()?.();
+    await expect.poll(() => held.length).toBe(1);
+    held.shift()?.();
+    for (const response of await Promise.all(asked)) expect(response.status).toBe(200);
+    await expect.poll(async () => (await seen('main')).running).toBe(0);
+    expect((await seen('main')).limits).toMatchObject([
+      { requests_per_minute: { used: 2, left: 1 } },
+      { concurrent_requests: { used: 0, left: 1 } },
+    ]);
+    expect(await waiting()).toEqual([{ model: 'acme/fast', waiting: 0, most: 7 }]);
+    expect(JSON.stringify(await door.ask('GET', '/providers'))).not.toContain(KEY);
   });
 
   it('tells the last errors in the words of the provider, with secrets masked', async () => {

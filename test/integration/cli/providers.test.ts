@@ -84,6 +84,39 @@ describe('the commands providers', () => {
     expect((await command('--keys')).stdout).toMatch(/^main +key 1 of 1 +…wxyz +available +–/m);
   });
 
+  it('show what is used of limits, and how many requests wait', async () => {
+    expect((await command('--limits')).stdout).toBe('no limits\n');
+    expect((await command('--waiting')).stdout).toBe('no model has the option wait\n');
+    gateway.router.reload({
+      models: {
+        'acme/fast': {
+          targets: [
+            {
+              provider: 'main',
+              model: 'vendor/large',
+              limits: { requestsPerMinute: 9, concurrentRequests: 2 },
+            },
+          ],
+          pricing: PRICING,
+          maxOutputTokens: 1000,
+          wait: {},
+        },
+      },
+    });
+    main.answer(completion());
+    await ask();
+    expect((await command('--limits', '--csv')).stdout).toBe(
+      'provider,model,key,name,used,left,limit,processes\n' +
+        'main,vendor/large,key 1 of 1,requests_per_minute,1,8,9,\n' +
+        'main,vendor/large,key 1 of 1,concurrent_requests,0,2,2,\n',
+    );
+    expect(JSON.parse((await command('--waiting', '--json')).stdout)).toEqual({
+      model: 'acme/fast',
+      waiting: 0,
+      most: 200,
+    });
+  });
+
   it('print JSON and CSV', async () => {
     const { stdout } = await command('--json');
     expect(JSON.parse(stdout)).toEqual((await door.ask('GET', '/providers')).body.data[0]);
@@ -125,6 +158,7 @@ describe('the commands providers', () => {
       'Requests of acme/fast are not spread by weight: its strategy is ordered.',
     ],
     [['--errors', '--keys'], 2, '--errors and --keys exclude each other'],
+    [['--limits', '--waiting'], 2, '--limits and --waiting exclude each other'],
     [['--csv', '--json'], 2, '--json and --csv exclude each other'],
   ])('say what is wrong with %j', async (args, code, message) => {
     const ended = await command(...args);

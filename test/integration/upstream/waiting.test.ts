@@ -95,6 +95,24 @@ describe('a request for a model whose targets are full', () => {
     expect(gateway.provider.received).toHaveLength(1);
   });
 
+  it('is not sent to a target that an operator ejects meanwhile', async () => {
+    await start();
+    const { script, answer, count } = heldAnswers();
+    gateway.provider.script = script;
+    const first = ask();
+    await expect.poll(count).toBe(1);
+    const second = ask();
+    await expect.poll(waiting).toBe(1);
+    await gateway.router.providers.eject('loopback', { target: 'upstream-model' });
+    answer();
+    expect((await first).status).toBe(200);
+    const refused = await second;
+    expect([refused.status, await codeOf(refused)]).toEqual([503, 'targets_ejected']);
+    expect(gateway.provider.received).toHaveLength(1);
+    expect(waiting()).toBe(0);
+    await expect.poll(() => ended.map(({ waited }) => waited?.outcome)).toEqual([undefined, 'refused']);
+  });
+
   it('is refused where the line is full', async () => {
     await start({ wait: { most: 1 } });
     const { script, answer, count } = heldAnswers();

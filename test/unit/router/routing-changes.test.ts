@@ -7,10 +7,12 @@ import type { ProviderOptions } from '../../../src/options/provider-options.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { createProviderStates, type ProviderStates } from '../../../src/router/providers.ts';
 import { RoutingChanges } from '../../../src/router/routing-changes.ts';
+import { Capacity } from '../../../src/upstream/capacity.ts';
 import { CircuitBreakers } from '../../../src/upstream/circuit-breaker.ts';
 import { targetsInOrder } from '../../../src/upstream/load-balancing.ts';
 import { ProviderKeys } from '../../../src/upstream/provider-keys.ts';
 import { RecentErrors } from '../../../src/upstream/recent-errors.ts';
+import { WaitingLine } from '../../../src/upstream/waiting-line.ts';
 
 const NOON = Date.UTC(2026, 10, 23, 12);
 const HOUR = 3_600_000;
@@ -66,10 +68,13 @@ async function start(store: RoutingStore, main: Partial<ProviderOptions> = {}): 
   const routing = new RoutingChanges({ store, breakers, costs, catalog: () => catalog, onError });
   started.push(routing);
   await routing.start();
+  const capacity = new Capacity();
   const services = {
     catalog,
     breakers,
     providerKeys: new ProviderKeys(),
+    capacity,
+    waitingLine: new WaitingLine((listener) => capacity.onFreed(listener)),
     recentErrors: new RecentErrors(),
     routing,
     providerCosts: costs,

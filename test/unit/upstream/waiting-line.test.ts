@@ -72,6 +72,21 @@ function useFakeTimers(): void {
 }
 
 describe('a waiting line', () => {
+  it('lets a request go whose targets are not to be asked any more, and serves those behind it', async () => {
+    const upstream = new Upstream();
+    expect(await upstream.wait('one')).toBe('served');
+    let mayAsk = true;
+    const reserve = (): number => {
+      if (mayAsk) return Infinity;
+      throw new Error('ejected');
+    };
+    const ended = [upstream.wait('two', 1, { reserve }), upstream.wait('three')];
+    mayAsk = false;
+    upstream.end();
+    expect(await Promise.all(ended)).toEqual(['Error', 'served']);
+    expect(upstream.line.length).toBe(0);
+  });
+
   it('serves at once where there is room, else when a request ends', async () => {
     const upstream = new Upstream();
     expect(await upstream.wait('one')).toBe('served');

@@ -9,6 +9,7 @@ import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import { Trend } from '../usage/trend.tsx';
 import { KeyTable } from './key-table.tsx';
+import { LimitTable } from './limit-table.tsx';
 
 /** Changes the provider, or with `target` one of its models. */
 export type Change = (what: 'eject' | 'readmit', body: object, key?: string) => Promise<void>;
@@ -22,7 +23,7 @@ export interface ProviderCardProps {
 }
 
 export function ProviderCard({ provider, at, change }: ProviderCardProps): JSX.Element {
-  const { name, state, since, recent, history, targets, errors, keys } = provider;
+  const { name, state, since, recent, history, targets, errors, keys, limits } = provider;
   const id = `provider-${name}`;
   return (
     <section class="card" aria-labelledby={id}>
@@ -50,6 +51,7 @@ export function ProviderCard({ provider, at, change }: ProviderCardProps): JSX.E
         )}
       </div>
       <TargetTable provider={provider} at={at} change={change} />
+      {limits.length > 0 && <LimitTable limits={limits} />}
       {targets.length > 0 && errors.length > 0 && <ErrorTable provider={provider} />}
       {keys.length > 0 && <KeyTable keys={keys} />}
     </section>

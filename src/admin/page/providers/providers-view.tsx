@@ -5,10 +5,11 @@ import { Frame } from '../frame.tsx';
 import { useResource } from '../../../page/resource.ts';
 import type { ViewProps } from '../view-props.ts';
 import { type Change, ProviderCard } from './provider-card.tsx';
+import { WaitingCard } from './waiting-card.tsx';
 
 const REFRESH_MS = 3000;
 
-/** What this process knows of its providers: state, speed, errors, keys; and what an operator may do. */
+/** What this process knows of its providers: state, speed, errors, keys, limits, who waits; and what an operator may do. */
 export function ProvidersView({ session }: ViewProps): JSX.Element {
   const { data, at, notice, reload } = useResource<ProviderList>(session, {
     subject: 'providers',
@@ -31,6 +32,7 @@ export function ProvidersView({ session }: ViewProps): JSX.Element {
     >
       {data && (
         <div id="report">
+          {data.waiting.length > 0 && <WaitingCard lines={data.waiting} />}
           {data.data.map((provider) => (
             <ProviderCard
               key={provider.name}
