@@ -21,7 +21,7 @@ export interface ClientRouting {
   readonly order: readonly string[] | undefined;
   readonly only: readonly string[] | undefined;
   readonly ignore: readonly string[] | undefined;
-  /** False: only the providers of `order` are tried, or without an `order` the first target. */
+  /** False: only the providers of `order` are tried, or without an `order` the target that comes first. */
   readonly allowFallbacks: boolean;
   readonly sort: ClientSort | undefined;
   /** Only targets that take each parameter of the request. */
