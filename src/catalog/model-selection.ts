@@ -34,7 +34,10 @@ export function askedModels(
   const asked = (each: string): AskedModel => askedModel(each, catalog, readsSuffixes);
   if (others.length === 0) return [asked(name)];
   const byId = new Map<string, AskedModel>();
-  for (const each of [name, ...others].map(asked)) if (!byId.has(each.id)) byId.set(each.id, each);
+  for (const each of [name, ...others].map(asked)) {
+    const id = catalog.get(each.id)?.id ?? each.id;
+    if (!byId.has(id)) byId.set(id, each);
+  }
   const [first = asked(name), ...rest] = byId.values();
   return [first, ...rest];
 }
