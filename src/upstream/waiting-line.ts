@@ -26,8 +26,8 @@ const MAX_PAUSE_MS = 1000;
  * Requests whose targets are full, in one line of the process.
  *
  * Accounts have turns, by deficit round robin: in each turn an account is served for as many tokens as the largest request that waits
- * has, and what is left counts for its next turn. The next request waits for room; requests behind it go before it only if none of their
- * targets is one of its own. So a large request is not starved by small ones, and nothing waits for a target that it doesn't use.
+ * has, and what is left counts for its next turn. The next request waits for room; requests behind it, of its account too, go before it
+ * only if none of their targets is one of its own. So a large request is not starved by small ones, and nothing waits for a target that it doesn't use.
  */
 export class WaitingLine {
   readonly #onFreed: (listener: () => void) => () => void;
@@ -114,28 +114,34 @@ export class WaitingLine {
     let pauseMs = MAX_PAUSE_MS;
     /** Those of requests that wait for room, by their turn. */
     const awaited = new Set<Target>();
+    /** How many of each account were looked at, and wait on. */
+    const seen = new Map<AccountLine, number>();
     for (let n = 0; n < this.#accounts.length;) {
       const line = this.#accounts[n];
-      const entry = line?.waiting[0];
-      if (!line || !entry) break;
-      if (!line.hasTurn(this.#turn, entry.request.tokens)) {
-        this.#accounts.splice(n, 1);
-        this.#accounts.push(line);
+      const at = (line && seen.get(line)) ?? 0;
+      const entry = line?.waiting[at];
+      if (!line || !entry) {
+        n += 1;
         continue;
       }
       const { request } = entry;
       const isBehind = request.targets.some((target) => awaited.has(target));
+      if (!isBehind && !line.hasTurn(this.#turn, request.tokens)) {
+        this.#accounts.splice(n, 1);
+        this.#accounts.push(line);
+        continue;
+      }
       const waitMs = isBehind ? MAX_PAUSE_MS : request.reserve();
       if (waitMs > 0) {
+        seen.set(line, at + 1);
         entry.waitMs = waitMs;
         // A request that can't be served in its time keeps no other from room.
         const isHopeless = Number.isFinite(waitMs) && waitMs > entry.leftMs;
         if (!isHopeless) for (const target of request.targets) awaited.add(target);
         pauseMs = Math.min(pauseMs, waitMs);
-        n += 1;
         continue;
       }
-      line.waiting.shift();
+      line.waiting.splice(at, 1);
       line.served(request.tokens);
       this.#dropIfEmpty(line);
       entry.resolve();
