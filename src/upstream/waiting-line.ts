@@ -50,7 +50,7 @@ export class WaitingLine {
   }
 
   /**
-   * Waits until the request has room.
+   * Waits until the request has room: not at all if nobody waits for its targets, and one has some.
    *
    * @throws {UpstreamAtCapacityError} when its time is over
    * @throws {WaitingLineFullError} if the line of its model is full, and its account has its part of it
@@ -59,6 +59,10 @@ export class WaitingLine {
   wait(request: WaitingRequest): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#closedBy) throw this.#closedBy;
+      if (!this.#isBehind(request) && request.reserve() === 0) {
+        resolve();
+        return;
+      }
       this.#makePlace(request);
       const entry = new Entry(request, resolve, reject, (error) => {
         this.#leave(entry, error);
@@ -72,6 +76,13 @@ export class WaitingLine {
   close(reason: Error): void {
     this.#closedBy = reason;
     for (const entry of this.#accounts.flatMap((line) => line.waiting)) this.#leave(entry, reason);
+  }
+
+  /** Whether some request waits for one of the same targets. */
+  #isBehind({ targets }: WaitingRequest): boolean {
+    return this.#accounts.some(({ waiting }) =>
+      waiting.some(({ request }) => request.targets.some((target) => targets.includes(target))),
+    );
   }
 
   /** Where the line of the model is full, the newest request leaves of the account that has the most. */

@@ -134,6 +134,18 @@ describe('a waiting line', () => {
     expect(await Promise.all([first, second, both])).toEqual(['served', 'served', 'served']);
   });
 
+  it('needs no place for a request that waits for nobody', async () => {
+    const upstream = new Upstream();
+    const terms = { upToMs: 5000, most: 1 };
+    await upstream.wait('one', 1, { terms });
+    const second = upstream.wait('one', 1, { terms });
+    expect(await upstream.wait('one', 1, { terms })).toBe('waiting_line_full');
+    expect(await upstream.wait('one', 1, { terms, targets: [OTHER] })).toBe('served');
+    expect(await upstream.wait('one', 1, { terms, targets: [OTHER] })).toBe('waiting_line_full');
+    upstream.end();
+    expect(await second).toBe('served');
+  });
+
   it('lets requests of its own account pass one that can not be served in its time', async () => {
     const upstream = new Upstream();
     const large = upstream.wait('one', 1, { reserve: () => 6000 });
