@@ -34,7 +34,10 @@ export function askedModels(
   const asked = (each: string): AskedModel => askedModel(each, catalog, readsSuffixes);
   if (others.length === 0) return [asked(name)];
   const byId = new Map<string, AskedModel>();
-  for (const each of [name, ...others].map(asked)) if (!byId.has(each.id)) byId.set(each.id, each);
+  for (const each of [name, ...others].map(asked)) {
+    const id = catalog.get(each.id)?.id ?? each.id;
+    if (!byId.has(id)) byId.set(id, each);
+  }
   const [first = asked(name), ...rest] = byId.values();
   return [first, ...rest];
 }
@@ -45,7 +48,7 @@ function askedModel(name: string, catalog: Catalog, readsSuffixes: boolean): Ask
   return { id: sort ? name.slice(0, at) : name, name, sort };
 }
 
-const BY_SORT: ClientOrder = { first: [], firstOnly: false, acrossModels: false };
+const BY_SORT: ClientOrder = { isChosen: true, first: [], firstOnly: false, acrossModels: false };
 
 /** What the caller may see and pays, and what targets must have. */
 export interface Selection {
@@ -153,26 +156,29 @@ function includesProvider(list: readonly string[] | undefined, { provider }: Tar
 }
 
 function withAllowedTargets(model: Model, routing: ClientRouting): Model | undefined {
-  const { order, only, ignore, allowFallbacks } = routing;
+  const { only, ignore, allowFallbacks } = routing;
+  // An empty list says nothing.
+  const order = routing.order?.length ? routing.order : undefined;
   const sort = routing.sort?.by ?? (model.clientOrder && model.strategy);
-  let targets = model.targets.filter(
+  const targets = model.targets.filter(
     (target) =>
       (!only || includesProvider(only, target)) &&
       !includesProvider(ignore, target) &&
       (!order || allowFallbacks || includesProvider(order, target)),
   );
-  if (!order && !sort && !allowFallbacks) targets = targets.slice(0, 1);
   const [first, ...rest] = targets;
   if (!first) return undefined;
   const prices = [...new Set(targets.map(({ price }) => price))];
   const allowed = { ...model, targets: [first, ...rest] as const, prices };
-  if (!order && !sort) return allowed;
+  const isChosen = order !== undefined || sort !== undefined;
+  if (!isChosen && allowFallbacks) return allowed;
   const clientOrder = {
+    isChosen,
     first: order?.map((name) => name.toLowerCase()) ?? [],
     firstOnly: !order && !allowFallbacks,
     acrossModels: routing.sort?.acrossModels ?? false,
   };
-  return { ...allowed, strategy: sort ?? 'ordered', clientOrder };
+  return { ...allowed, strategy: sort ?? (order ? 'ordered' : model.strategy), clientOrder };
 }
 
 function checkProviders(catalog: Catalog, { order, only, ignore }: ClientRouting): void {

@@ -47,8 +47,10 @@ export interface Model {
   readonly info: RecordInfo;
 }
 
-/** A client's word on the order of targets: it comes before that of conversations. */
+/** A client's word on the order of targets. */
 export interface ClientOrder {
+  /** The client named providers or a sort: that comes before its conversation. */
+  readonly isChosen: boolean;
   /** Names of the providers that come first, in this order, in lower case. */
   readonly first: readonly string[];
   /** Only the first target is asked. */

@@ -80,12 +80,16 @@ function messagesIn(answer: unknown): string | undefined {
   }
   const messages: unknown = Reflect.get(answer, 'messages');
   const isList = Array.isArray(messages) && messages.length > 0;
-  if (!isList || messages.some((message) => typeof message !== 'object' || message === null)) {
+  if (!isList || !messages.every(isObject)) {
     throw new TypeError('guard must return one or more objects as messages');
   }
   const text: unknown = JSON.stringify(messages);
   if (typeof text !== 'string') throw new TypeError('guard must return messages that can be written as JSON');
   return text;
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function kindOf(answer: unknown): string {

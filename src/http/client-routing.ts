@@ -1,7 +1,14 @@
 import { InvalidRequestError } from '../errors/request-errors.ts';
-import { areRequirements, type RequiredLabel, requiredLabels } from '../options/labels.ts';
+import {
+  areRequirements,
+  MAX_LABELS,
+  parseRequirements,
+  type RequiredLabel,
+  requiredLabels,
+} from '../options/labels.ts';
 import type { ClientRoutingFields } from '../options/resolve-options.ts';
 import { SORT_WORDS, type SortStrategy } from '../options/strategies.ts';
+import { asError } from '../platform/as-error.ts';
 import { concatChunks, type BodyChunks } from './body-chunks.ts';
 import { conflictingFields, invalidType } from './field-errors.ts';
 import type { Span } from './splice-request.ts';
@@ -21,7 +28,7 @@ export interface ClientRouting {
   readonly order: readonly string[] | undefined;
   readonly only: readonly string[] | undefined;
   readonly ignore: readonly string[] | undefined;
-  /** False: only the providers of `order` are tried, or without an `order` the first target. */
+  /** False: only the providers of `order` are tried, or without an `order` the target that comes first. */
   readonly allowFallbacks: boolean;
   readonly sort: ClientSort | undefined;
   /** Only targets that take each parameter of the request. */
@@ -51,6 +58,7 @@ export interface MaxPrice {
 /** Longer fields are rejected. */
 const MAX_FIELD_BYTES = 16_384;
 const MAX_NAMES = 32;
+const MAX_REASON_LENGTH = 200;
 const MAX_USD = 1_000_000;
 /** Prices are in USD a million tokens. */
 const PICO_PER_TOKEN = 1_000_000;
@@ -157,15 +165,29 @@ function requiredOf(provider: ReadonlyMap<string, unknown>): readonly RequiredLa
   if (collection !== 'allow' && collection !== 'deny') {
     throw invalidType('provider.data_collection', '"allow" or "deny"');
   }
-  const quantizations = nameList(provider.get('quantizations'), 'provider.quantizations');
-  const own: unknown = provider.get('require') ?? {};
-  if (!areRequirements(own)) throw invalidType('provider.require', 'an object of labels, or null');
+  const quantization: unknown = provider.get('quantizations') ?? undefined;
+  if (quantization !== undefined && !(Array.isArray(quantization) && areRequirements({ quantization }))) {
+    throw invalidType('provider.quantizations', `an array of 1 to ${MAX_LABELS} words, or null`);
+  }
   return [
     ...(flag(provider, 'zdr', 'provider') ? [ZDR] : []),
     ...(collection === 'deny' ? [UNTRAINED] : []),
-    ...(quantizations ? [{ name: 'quantization', values: quantizations, by: 'request' as const }] : []),
-    ...requiredLabels(own, 'request'),
+    ...(quantization === undefined ? [] : requiredLabels({ quantization }, 'request')),
+    ...ownLabels(provider.get('require') ?? {}),
   ];
+}
+
+function ownLabels(given: unknown): readonly RequiredLabel[] {
+  const path = 'provider.require';
+  try {
+    return requiredLabels(parseRequirements(given, path), 'request');
+  } catch (error) {
+    throw new InvalidRequestError(
+      'invalid_type',
+      `The field ${asError(error).message.slice(0, MAX_REASON_LENGTH)}.`,
+      path,
+    );
+  }
 }
 
 function maxPriceOf(value: unknown): MaxPrice | undefined {

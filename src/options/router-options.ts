@@ -313,8 +313,8 @@ export interface ClientRoutingOptions {
   /** Other models to fall back to: `models: ['acme/fast', 'acme/smart']`. */
   readonly models?: boolean;
   /**
-   * Among the providers of a model: `provider: { order, only, ignore, allow_fallbacks }`, and what targets
-   * must have: `provider: { zdr, data_collection, quantizations, require, max_price }`.
+   * Among the providers of a model: `provider: { order, only, ignore, allow_fallbacks, sort }`, and what targets
+   * must have: `provider: { zdr, data_collection, quantizations, require, require_parameters, max_price }`.
    */
   readonly provider?: boolean;
 }

@@ -63,7 +63,7 @@ function orderTargets(model: Model, terms: OrderTerms): readonly [Target, ...Tar
   const rank = { quote, breakers, conversation, now, random: Math.random };
   const ranked = rankTargets(available, strategy, rank);
   // A client that chooses the order means it.
-  const ordered = clientOrder
+  const ordered = clientOrder?.isChosen
     ? withFirst(ranked, clientOrder.first)
     : (conversation?.preferred(ranked) ?? ranked);
   ejected.sort((a, b) => breakers.of(a).retryAt - breakers.of(b).retryAt);

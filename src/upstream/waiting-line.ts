@@ -27,8 +27,8 @@ const MAX_PAUSE_MS = 1000;
  * Requests whose targets are full, in one line of the process.
  *
  * Accounts have turns, by deficit round robin: in each turn an account is served for as many tokens as the largest request that waits
- * has, and what is left counts for its next turn. The next request waits for room; requests behind it go before it only if none of their
- * targets is one of its own. So a large request is not starved by small ones, and nothing waits for a target that it doesn't use.
+ * has, and what is left counts for its next turn. The next request waits for room; requests behind it, of its account too, go before it
+ * only if none of their targets is one of its own. So a large request is not starved by small ones, and nothing waits for a target that it doesn't use.
  */
 export class WaitingLine {
   readonly #onFreed: (listener: () => void) => () => void;
@@ -56,7 +56,7 @@ export class WaitingLine {
   }
 
   /**
-   * Waits until the request has room.
+   * Waits until the request has room: not at all if nobody waits for its targets, and one has some.
    *
    * @throws {UpstreamAtCapacityError} when its time is over
    * @throws {WaitingLineFullError} if the line of its model is full, and its account has its part of it
@@ -66,6 +66,10 @@ export class WaitingLine {
   wait(request: WaitingRequest): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#closedBy) throw this.#closedBy;
+      if (!this.#isBehind(request) && request.reserve() === 0) {
+        resolve();
+        return;
+      }
       this.#makePlace(request);
       const entry = new Entry(request, resolve, reject, (error) => {
         this.#leave(entry, error);
@@ -79,6 +83,13 @@ export class WaitingLine {
   close(reason: Error): void {
     this.#closedBy = reason;
     for (const entry of this.#accounts.flatMap((line) => line.waiting)) this.#leave(entry, reason);
+  }
+
+  /** Whether some request waits for one of the same targets. */
+  #isBehind({ targets }: WaitingRequest): boolean {
+    return this.#accounts.some(({ waiting }) =>
+      waiting.some(({ request }) => request.targets.some((target) => targets.includes(target))),
+    );
   }
 
   /** Where the line of the model is full, the newest request leaves of the account that has the most. */
@@ -120,30 +131,36 @@ export class WaitingLine {
     let pauseMs = MAX_PAUSE_MS;
     /** Those of requests that wait for room, by their turn. */
     const awaited = new Set<Target>();
+    /** How many of each account were looked at, and wait on. */
+    const seen = new Map<AccountLine, number>();
     for (let n = 0; n < this.#accounts.length;) {
       const line = this.#accounts[n];
-      const entry = line?.waiting[0];
-      if (!line || !entry) break;
-      if (!line.hasTurn(this.#turn, entry.request.tokens)) {
-        this.#accounts.splice(n, 1);
-        this.#accounts.push(line);
+      const at = (line && seen.get(line)) ?? 0;
+      const entry = line?.waiting[at];
+      if (!line || !entry) {
+        n += 1;
         continue;
       }
       const { request } = entry;
       const isBehind = request.targets.some((target) => awaited.has(target));
+      if (!isBehind && !line.hasTurn(this.#turn, request.tokens)) {
+        this.#accounts.splice(n, 1);
+        this.#accounts.push(line);
+        continue;
+      }
       const waitMs = isBehind ? MAX_PAUSE_MS : this.#reserve(entry);
       // It has left, and those behind it were served.
       if (waitMs === undefined) return;
       if (waitMs > 0) {
+        seen.set(line, at + 1);
         entry.waitMs = waitMs;
         // A request that can't be served in its time keeps no other from room.
         const isHopeless = Number.isFinite(waitMs) && waitMs > entry.leftMs;
         if (!isHopeless) for (const target of request.targets) awaited.add(target);
         pauseMs = Math.min(pauseMs, waitMs);
-        n += 1;
         continue;
       }
-      line.waiting.shift();
+      line.waiting.splice(at, 1);
       line.served(request.tokens);
       this.#dropIfEmpty(line);
       entry.resolve();

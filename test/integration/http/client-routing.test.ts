@@ -39,6 +39,7 @@ async function start(clientRouting: boolean | { models?: boolean; provider?: boo
     models: {
       'acme/fast': {
         targets: ['first/fast-1', 'second/fast-2'],
+        aliases: ['acme/quick'],
         pricing: PRICING,
         contextWindow: 8192,
         maxOutputTokens: 1000,
@@ -92,6 +93,13 @@ describe('models of a request’s own choice', () => {
     await gateway.post({ ...QUESTION, max_tokens: 100, models: ['acme/smart'] });
     const [alone, together] = held.map(Number);
     expect(together).toBeCloseTo(Number(alone) * 2, 9);
+  });
+
+  it('are asked once, whatever they are called', async () => {
+    for (const name of NAMES) providers[name].script = BUSY;
+    const models = ['acme/fast', 'acme/quick:floor', 'acme/fast:nitro'];
+    expect((await gateway.post({ ...QUESTION, model: 'acme/quick', models })).status).toBe(503);
+    expect(asked()).toEqual(['first/fast-1', 'second/fast-2']);
   });
 
   it('are a 404 where one does not exist, and no provider is asked', async () => {

@@ -171,6 +171,7 @@ describe('a guard that fails', () => {
     ['inherits its answer', () => Object.create({ refuse: {}, messages: [{}] }), /with no members$/],
     ['returns no messages', () => ({ messages: [] }), /one or more objects as messages$/],
     ['returns texts as messages', () => ({ messages: ['x'] }), /one or more objects as messages$/],
+    ['returns lists as messages', () => ({ messages: [['x']] }), /one or more objects as messages$/],
     ['returns messages that are no JSON', () => ({ messages: [{ n: 1n }] }), /BigInt/],
     [
       'returns messages that are not a list in JSON',

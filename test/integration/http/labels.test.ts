@@ -223,6 +223,8 @@ describe('what a request requires, in OpenRouter’s words', () => {
     [{ zdr: 'true' }, 'invalid_type', 'provider.zdr'],
     [{ data_collection: 'no' }, 'invalid_type', 'provider.data_collection'],
     [{ quantizations: 'fp8' }, 'invalid_type', 'provider.quantizations'],
+    [{ quantizations: [] }, 'invalid_type', 'provider.quantizations'],
+    [{ quantizations: ['x'.repeat(65)] }, 'invalid_type', 'provider.quantizations'],
     [{ require: { zdr: 'yes' } }, 'invalid_type', 'provider.require'],
     [{ max_price: { prompt: -1 } }, 'invalid_type', 'provider.max_price.prompt'],
     [{ max_price: { prompt: '' } }, 'invalid_type', 'provider.max_price.prompt'],
@@ -232,6 +234,18 @@ describe('what a request requires, in OpenRouter’s words', () => {
     const response = await gateway.post({ ...QUESTION, provider });
     expect(await errorOf(response)).toMatchObject({ status: 400, code, param });
     expect(asked()).toEqual({ us: 0, eu: 0 });
+  });
+
+  it.each<[object | string, string]>([
+    [{ region: 'eu', zdr: 'yes' }, 'The field provider.require.zdr must be a boolean, got "yes".'],
+    [
+      { Region: 'eu' },
+      'The field provider.require must be named with 1 to 32 lowercase letters, digits and _, beginning with a letter, got "Region".',
+    ],
+    ['eu', 'The field provider.require must be an object of labels, got "eu".'],
+  ])('is a 400 that says what is wrong with a label: %j', async (require, message) => {
+    const response = await gateway.post({ ...QUESTION, provider: { require } });
+    expect(await errorOf(response)).toMatchObject({ status: 400, param: 'provider.require', message });
   });
 
   it('is a 400 where clients may not choose', async () => {

@@ -217,6 +217,28 @@ describe('the order of targets', () => {
     expect(await turn({ session: 's1', fields })).toBe('first sk-first');
   });
 
+  it.each<[string, object]>([
+    ['an empty order', { order: [] }],
+    ['no fallbacks', { allow_fallbacks: false }],
+    ['neither', { order: [], allow_fallbacks: false }],
+  ])('is that of its conversation, then of its strategy, where a client says %s', async (_name, provider) => {
+    const at = (name: Name, input: string): object => ({
+      provider: name,
+      model: 'm',
+      pricing: { input, output: input },
+    });
+    const targets = [at('third', '3'), at('second', '2'), at('first', '1')] as ModelOptions['targets'];
+    await start({ clientRouting: true }, { strategy: 'price', targets });
+    const fields = { provider };
+    expect(await turn({ session: 's1', fields })).toBe('first sk-first');
+    breakDown('first');
+    expect(await turn({ session: 's2' })).toBe('second sk-second');
+    breakDown();
+    expect(await turn({ session: 's2', fields })).toBe('second sk-second');
+    await gateway.router.providers.eject('first');
+    expect(await turn({ session: 's1', fields })).toBe('second sk-second');
+  });
+
   it('never brings back a target that the client excludes', async () => {
     await start({ clientRouting: true });
     expect(await turn({ session: 's1' })).toBe('first sk-first');

@@ -1,8 +1,15 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
-import type { ModelOptions, ResponseEnded } from '../../../src/index.ts';
+import type { Authenticate, ModelOptions, ResponseEnded } from '../../../src/index.ts';
 import { createPrometheusMetrics } from '../../../src/prometheus.ts';
-import { clientsOf, type Gateway, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import {
+  clientsOf,
+  type Gateway,
+  type GatewayOptions,
+  PRICING,
+  QUESTION,
+  startGateway,
+} from '../../helpers/gateway.ts';
 import { answerJson, completionBody, type Script } from '../../helpers/provider.ts';
 
 const OK = answerJson(completionBody());
@@ -13,7 +20,11 @@ let metrics: ReturnType<typeof createPrometheusMetrics>;
 
 afterEach(() => gateway.close());
 
-async function start(model: Partial<ModelOptions> = {}, concurrentRequests = 1): Promise<void> {
+async function start(
+  model: Partial<ModelOptions> = {},
+  concurrentRequests = 1,
+  options: Partial<GatewayOptions> = {},
+): Promise<void> {
   ended = [];
   metrics = createPrometheusMetrics();
   gateway = await startGateway({
@@ -28,6 +39,7 @@ async function start(model: Partial<ModelOptions> = {}, concurrentRequests = 1):
       },
     },
     hooks: [metrics.hooks, { onResponse: (event: ResponseEnded) => void ended.push(event) }],
+    ...options,
   });
 }
 
@@ -124,6 +136,26 @@ describe('a request for a model whose targets are full', () => {
     const third = await ask();
     expect([third.status, await codeOf(third)]).toEqual([429, 'waiting_line_full']);
     gateway.provider.script = OK;
+    answer();
+    expect([(await first).status, (await second).status]).toEqual([200, 200]);
+  });
+
+  it('does not wait with a key of its own', async () => {
+    const authenticate: Authenticate = (_key, { headers }) => ({
+      account: 'acct',
+      ...(headers['x-own'] === '1' && { upstreamKeys: { loopback: 'sk-own' } }),
+    });
+    await start({ wait: { most: 1 } }, 1, { authenticate });
+    const { script, answer, count } = heldAnswers();
+    gateway.provider.script = script;
+    const first = ask();
+    await expect.poll(count).toBe(1);
+    const second = ask();
+    await expect.poll(waiting).toBe(1);
+    gateway.provider.script = OK;
+    const own = await ask({ headers: { 'x-own': '1' } });
+    expect(own.status).toBe(200);
+    expect(gateway.provider.received.at(-1)?.headers.authorization).toBe('Bearer sk-own');
     answer();
     expect([(await first).status, (await second).status]).toEqual([200, 200]);
   });

@@ -130,6 +130,45 @@ describe('a waiting line', () => {
     expect(await Promise.all([large, small])).toEqual(['Error', 'Error']);
   });
 
+  it('lets requests of one account pass each other where they wait for other targets', async () => {
+    const upstream = new Upstream();
+    await upstream.wait('one', 1, { targets: [TARGET] });
+    const first = upstream.wait('one', 10);
+    const second = upstream.wait('one', 10);
+    expect(await upstream.wait('one', 100, { targets: [OTHER] })).toBe('served');
+    const third = upstream.wait('one', 100, { targets: [OTHER] });
+    const both = upstream.wait('one', 1, { targets: [OTHER, TARGET] });
+    expect(upstream.line.length).toBe(4);
+    upstream.end(OTHER);
+    expect(await third).toBe('served');
+    upstream.end(OTHER);
+    // It would overtake those that wait for the other one.
+    expect(upstream.line.length).toBe(3);
+    upstream.end();
+    upstream.end();
+    expect(await Promise.all([first, second, both])).toEqual(['served', 'served', 'served']);
+  });
+
+  it('needs no place for a request that waits for nobody', async () => {
+    const upstream = new Upstream();
+    const terms = { upToMs: 5000, most: 1 };
+    await upstream.wait('one', 1, { terms });
+    const second = upstream.wait('one', 1, { terms });
+    expect(await upstream.wait('one', 1, { terms })).toBe('waiting_line_full');
+    expect(await upstream.wait('one', 1, { terms, targets: [OTHER] })).toBe('served');
+    expect(await upstream.wait('one', 1, { terms, targets: [OTHER] })).toBe('waiting_line_full');
+    upstream.end();
+    expect(await second).toBe('served');
+  });
+
+  it('lets requests of its own account pass one that can not be served in its time', async () => {
+    const upstream = new Upstream();
+    const large = upstream.wait('one', 1, { reserve: () => 6000 });
+    expect(await upstream.wait('one')).toBe('served');
+    upstream.line.close(new Error('closed'));
+    expect(await large).toBe('Error');
+  });
+
   it('lets others pass a request that can not be served in its time', async () => {
     const upstream = new Upstream();
     const large = upstream.wait('large', 1, { reserve: () => 6000 });
