@@ -56,7 +56,7 @@ export class WaitingLine {
   }
 
   /**
-   * Waits until the request has room: not at all if nobody waits for its targets, and one has some.
+   * Waits until the request has room: not at all if no request waits for its targets, and one has some.
    *
    * @throws {UpstreamAtCapacityError} when its time is over
    * @throws {WaitingLineFullError} if the line of its model is full, and its account has its part of it
