@@ -55,10 +55,11 @@ export function judge(judged: Judged): Admission {
   const ofLimits = { id, tokens, hold, at };
   const wrong =
     repeated.wrong ??
-    passedLimit({ ...ofLimits, who: `key ${key}`, limits: request.limits }, uses) ??
+    passedLimit({ ...ofLimits, who: `key ${key}`, limits: request.limits }, uses, ofKey) ??
     passedLimit(
       { ...ofLimits, who: `account ${request.account}`, limits: accountLimits },
       accountLimits ? usesOf(judged, records, ofAccount) : [],
+      ofAccount,
     );
   return { at, isExcused: repeated.isExcused, wrong: wrong && `${wrong} (by ${by})` };
 }
@@ -146,6 +147,7 @@ function passedLimit(
     readonly at: number;
   },
   uses: readonly Use[],
+  all: readonly RequestTruth[],
 ): string | undefined {
   if (!limits) return undefined;
   const { budgets = [], concurrentRequests, requestsPerMinute, tokensPerMinute } = limits;
@@ -176,7 +178,8 @@ function passedLimit(
     }
   }
   if (tokensPerMinute !== undefined) {
-    const takes = uses.flatMap((use) => tokensOf(use, at));
+    const forgiven = all.filter(({ isForgiven }) => isForgiven);
+    const takes = [...uses.flatMap((use) => tokensOf(use, at)), ...forgiven.flatMap(returnedBy)];
     if (isEmpty(takes, tokensPerMinute, tokens, at)) {
       return `I9: ${id} was admitted, though ${who} has used its ${tokensPerMinute} tokens per minute`;
     }
@@ -214,11 +217,18 @@ interface Take {
 
 /** What a request takes from a token bucket: the estimate at its start, and the correction at its end. */
 function tokensOf(use: Use, now: number): readonly Take[] {
-  const { admission, tokens, tokensUsed = 0, finishedAt } = use.request;
-  const last = finishedAt === undefined ? [] : [{ at: finishedAt, count: tokensUsed - tokens }];
-  // Returned tokens are available, whether the taken ones count or not.
-  if (!isCounted(use, now)) return last.filter(({ count }) => count < 0);
-  return [{ at: admission?.at ?? 0, count: tokens }, ...last];
+  const { admission, tokens } = use.request;
+  if (!isCounted(use, now)) return returnedBy(use.request);
+  return [{ at: admission?.at ?? 0, count: tokens }, ...correctionOf(use.request)];
+}
+
+/** Returned tokens are available, whether the taken ones count or not. */
+function returnedBy(request: RequestTruth): readonly Take[] {
+  return correctionOf(request).filter(({ count }) => count < 0);
+}
+
+function correctionOf({ tokens, tokensUsed = 0, finishedAt }: RequestTruth): readonly Take[] {
+  return finishedAt === undefined ? [] : [{ at: finishedAt, count: tokensUsed - tokens }];
 }
 
 /** Whether a bucket that was full before all of these has no room for `count` more, or for its maximum. */

@@ -154,12 +154,12 @@ export class Operator {
     const { time, truth, rollbacks } = this.#world;
     if (this.#sanctioning.has(id)) return;
     this.#sanctioning.add(id);
-    const change = async (store: LedgerStore, gateway: Gateway): Promise<boolean> => {
+    const change = async (store: LedgerStore, gateway: Gateway, askedAt: number): Promise<boolean> => {
       const sentAt = time.now;
       const known = await (key === undefined ? store.freeze(id, frozen) : store.revokeKey(id, key));
       const name = key === undefined ? id : `${id} ${key}`;
       // Of a gateway that stood still: others were asked meanwhile, and which came last is unknown.
-      if (time.now - sentAt > MAX_ON_ITS_WAY_MS) truth.sanctions.delete(name);
+      if (time.now - askedAt > MAX_ON_ITS_WAY_MS) truth.sanctions.delete(name);
       else if (known && rollbacks.forgivenAt < sentAt) {
         truth.sanctions.set(name, { frozen, by: gateway.incarnation });
       }
@@ -173,7 +173,7 @@ export class Operator {
 
   #repeat(
     what: string,
-    command: (store: LedgerStore, gateway: Gateway) => Promise<boolean>,
+    command: (store: LedgerStore, gateway: Gateway, askedAt: number) => Promise<boolean>,
     then = (): void => {},
   ): void {
     const { random, slots, time } = this.#world;
@@ -187,13 +187,14 @@ export class Operator {
     }
     // A call to a process that dies gets no answer, and is repeated.
     let answered = false;
+    const askedAt = time.now;
     time.after(this.actor, 10_000, () => {
       if (answered) return;
       answered = true;
       again();
     });
     time.after(gateway.actor, 0, () => {
-      command(gateway.store, gateway).then(
+      command(gateway.store, gateway, askedAt).then(
         (done) => {
           if (answered) return;
           answered = true;
