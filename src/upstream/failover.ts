@@ -104,14 +104,16 @@ export class Failover {
   async firstAnswer({ targets, request, progress }: FailoverRequest): Promise<FailoverResult> {
     const { client } = request;
     this.#budget = Math.min(MAX_BUDGET, this.#budget + BUDGET_SHARE);
-    let left = targets.length;
-    for (const target of targets) {
-      left -= 1;
-      const isLast = this.#retries === undefined || left === 0;
+    for (const [n, target] of targets.entries()) {
+      if (n > 0 && this.#isEjectedByHand(target)) continue;
+      const isLastNow = (): boolean =>
+        this.#retries === undefined || targets.slice(n + 1).every((each) => this.#isEjectedByHand(each));
       for (let tries = 0; ; tries++) {
         client.throwIfDisconnected();
-        const tried = await this.#try(target, isLast, request, progress);
+        const tried = await this.#try(target, isLastNow(), request, progress);
         if (tried.result && !tried.refused) return await this.#withFailure(tried.result, request);
+        // An operator may have ejected the others meanwhile.
+        const isLast = isLastNow();
         const waitMs = isLast ? this.#pauseBefore(tried, tries) : undefined;
         if (isLast && waitMs === undefined) {
           if (tried.result) return await this.#withFailure(tried.result, request);
@@ -123,6 +125,10 @@ export class Failover {
       }
     }
     throw new TypeError('The model has no targets');
+  }
+
+  #isEjectedByHand(target: Target): boolean {
+    return this.#breakers.byHand.of(target, Date.now()) !== undefined;
   }
 
   /** Tries a target once. */

@@ -225,8 +225,10 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     await expect.poll(() => page.locator('#waiting td').allInnerTexts()).toEqual(['1', '1,500']);
     const rows = page.locator('#provider-limits tr');
     expect(await rows.allInnerTexts()).toEqual([
-      expect.stringMatching(/^all models\s+key 1 of 1\s+this process\s+1 of 1,000 requests a minute\s+999$/),
-      expect.stringMatching(/^upstream-model\s+key 1 of 1\s+this process\s+1 of 1 running\s+0$/),
+      expect.stringMatching(
+        /^all models\s+key 1 of 1\s+this process\s+1 of 1,000 requests a minute, 999 left$/,
+      ),
+      expect.stringMatching(/^upstream-model\s+key 1 of 1\s+this process\s+1 of 1 running, 0 left$/),
     ]);
     gateway.provider.script = script;
     answer?.();

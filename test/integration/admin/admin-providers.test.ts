@@ -169,6 +169,16 @@ describe('what operators see of providers, and do with them', () => {
     expect(JSON.stringify(await door.ask('GET', '/providers'))).not.toContain(KEY);
   });
 
+  it('sends a running request to no other target that is ejected meanwhile', async () => {
+    main.answer(async (response, request) => {
+      await gateway.router.providers.eject('spare');
+      await OVERLOADED(response, request);
+    });
+    spare.answer(completion());
+    expect((await gateway.post(QUESTION)).status).toBe(503);
+    expect([main.requests.length, spare.requests.length]).toEqual([1, 0]);
+  });
+
   it('tells the last errors in the words of the provider, with secrets masked', async () => {
     answer(OVERLOADED);
     const response = await ask();

@@ -9,9 +9,8 @@ export function LimitTable({ limits }: { readonly limits: readonly ProviderLimit
   const head = (
     <>
       <Column>Limit of</Column>
-      <Column>Counted in</Column>
+      <Column class="wide">Counted in</Column>
       <Column>Used</Column>
-      <Column>Left</Column>
     </>
   );
   return (
@@ -20,22 +19,18 @@ export function LimitTable({ limits }: { readonly limits: readonly ProviderLimit
       <Table id="provider-limits" head={head}>
         {limits.map((limit) => {
           const { model, key, processes } = limit;
-          const uses = usesOf(limit);
           return (
             <tr key={`${model} ${key}`}>
               <th scope="row">
                 {model ?? 'all models'}
                 <small>{key}</small>
               </th>
-              <td>{processes === undefined ? 'this process' : `processes: ${processes}`}</td>
-              <td>
-                {uses.map(([unit, { used, limit: most }]) => (
-                  <small key={unit}>{`${grouped(used)} of ${grouped(most)} ${unit}`}</small>
-                ))}
-              </td>
-              <td>
-                {uses.map(([unit, { left }]) => (
-                  <small key={unit}>{grouped(left)}</small>
+              <td class="wide">{processes === undefined ? 'this process' : `processes: ${processes}`}</td>
+              <td class="wrap">
+                {usesOf(limit).map(([unit, { used, limit: most, left }]) => (
+                  <small
+                    key={unit}
+                  >{`${grouped(used)} of ${grouped(most)} ${unit}, ${grouped(left)} left`}</small>
                 ))}
               </td>
             </tr>
