@@ -134,6 +134,23 @@ describe('a waiting line', () => {
     expect(await Promise.all([first, second, both])).toEqual(['served', 'served', 'served']);
   });
 
+  it('gives an account its turns at a target, however much it is served at others', () => {
+    const upstream = new Upstream();
+    void upstream.wait('running', 10, { targets: [TARGET] });
+    void upstream.wait('running', 10, { targets: [OTHER] });
+    for (const account of ['one', 'one', 'other', 'other']) void upstream.wait(account, 10);
+    for (let n = 0; n < 20; n++) void upstream.wait('one', 10, { targets: [OTHER] });
+    const served: unknown[] = [];
+    for (let n = 0; n < 4; n++) {
+      upstream.end(OTHER);
+      upstream.end(OTHER);
+      upstream.end(OTHER);
+      upstream.end();
+      served.push(upstream.served.at(-1));
+    }
+    expect(served).toEqual(['one', 'other', 'one', 'other']);
+  });
+
   it('needs no place for a request that waits for nobody', async () => {
     const upstream = new Upstream();
     const terms = { upToMs: 5000, most: 1 };
