@@ -27,6 +27,7 @@ export interface RoomTerms {
 
 /** Of a provider without keys. */
 const NO_KEY: readonly string[] = [''];
+const NONE: ReadonlySet<Target> = new Set();
 
 interface Place {
   readonly target: Target;
@@ -55,9 +56,10 @@ export class RequestRoom {
    * Reserves room at the first target that has some. Targets without anything left by their provider's word, and ejected ones,
    * come last, as they may fail.
    *
+   * @param awaited - targets that count as full, as others wait for them
    * @returns 0, or the ms until one of them may have room; Infinity until another request ends
    */
-  reserve(targets: readonly Target[]): number {
+  reserve(targets: readonly Target[], awaited: ReadonlySet<Target> = NONE): number {
     const { account, canWait } = this.#terms;
     const now = Date.now();
     let soonestMs = Infinity;
@@ -65,6 +67,10 @@ export class RequestRoom {
     let spare: Place | undefined;
     for (const target of targets) {
       const isHealthy = this.#services.breakers.of(target).isAvailable(now, account);
+      if (awaited.has(target)) {
+        isHealthyFull ||= isHealthy;
+        continue;
+      }
       for (const key of this.#keysOf(target)) {
         const [fullMs, exhaustedMs] = this.#waitsAt(target, key);
         if (fullMs === 0 && exhaustedMs === 0 && isHealthy) return this.#reserveAt({ target, key });

@@ -13,8 +13,8 @@ export interface WaitingRequest {
   readonly tokens: number;
   readonly targets: readonly Target[];
   readonly terms: WaitSettings;
-  /** As `RequestRoom.reserve`: takes room, and returns 0, or the ms until there may be some. */
-  readonly reserve: () => number;
+  /** As `RequestRoom.reserve`: takes room, and returns 0, or the ms until there may be some. @param awaited - targets to leave to others */
+  readonly reserve: (awaited: ReadonlySet<Target>) => number;
   /** Calls the listener when the client leaves. */
   readonly onDisconnect: (listener: (() => void) | undefined) => void;
 }
@@ -26,8 +26,8 @@ const MAX_PAUSE_MS = 1000;
  * Requests whose targets are full, in one line of the process.
  *
  * Accounts have turns, by deficit round robin: in each turn an account is served for as many tokens as the largest request that waits
- * has, and what is left counts for its next turn. The next request waits for room; requests behind it go before it only if none of their
- * targets is one of its own: those of its account have a line and turns of their own. So a large request is not starved by small ones,
+ * has, and what is left counts for its next turn. The next request waits for room; requests behind it go before it only where it doesn't
+ * want to go. Requests of its account that share no target with it have a line and turns of their own. So a large request is not starved by small ones,
  * and nothing waits for a target that it doesn't use.
  */
 export class WaitingLine {
@@ -51,7 +51,7 @@ export class WaitingLine {
   }
 
   /**
-   * Waits until the request has room: not at all if nobody waits for its targets, and one has some.
+   * Waits until the request has room: not at all if a target that nobody waits for has some.
    *
    * @throws {UpstreamAtCapacityError} when its time is over
    * @throws {WaitingLineFullError} if the line of its model is full, and its account has its part of it
@@ -60,7 +60,7 @@ export class WaitingLine {
   wait(request: WaitingRequest): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#closedBy) throw this.#closedBy;
-      if (!this.#isBehind(request) && request.reserve() === 0) {
+      if (request.reserve(this.#awaited()) === 0) {
         resolve();
         return;
       }
@@ -79,9 +79,10 @@ export class WaitingLine {
     for (const entry of this.#lines.flatMap((line) => line.waiting)) this.#leave(entry, reason);
   }
 
-  /** Whether some request waits for one of the same targets. */
-  #isBehind(request: WaitingRequest): boolean {
-    return this.#lines.some((line) => line.sharesTarget(request));
+  /** The targets of all that wait. */
+  #awaited(): ReadonlySet<Target> {
+    const waiting = this.#lines.flatMap((line) => line.waiting);
+    return new Set(waiting.flatMap(({ request }) => request.targets));
   }
 
   /** Where the line of the model is full, the newest request leaves of the account that has the most. */
@@ -145,7 +146,8 @@ export class WaitingLine {
         this.#lines.push(line);
         continue;
       }
-      const waitMs = isBehind ? MAX_PAUSE_MS : request.reserve();
+      const freeMs = request.reserve(awaited);
+      const waitMs = isBehind ? Math.min(freeMs, MAX_PAUSE_MS) : freeMs;
       if (waitMs > 0) {
         entry.waitMs = waitMs;
         pauseMs = Math.min(pauseMs, waitMs);

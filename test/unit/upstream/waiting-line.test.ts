@@ -33,8 +33,8 @@ class Upstream {
       tokens,
       targets: [TARGET],
       terms: TERMS,
-      reserve: () => {
-        const free = request.targets.find((target) => !this.#running.has(target));
+      reserve: (awaited) => {
+        const free = request.targets.find((target) => !this.#running.has(target) && !awaited.has(target));
         if (!free) return Infinity;
         this.#running.add(free);
         this.served.push(account);
@@ -132,6 +132,19 @@ describe('a waiting line', () => {
     upstream.end();
     upstream.end();
     expect(await Promise.all([first, second, both])).toEqual(['served', 'served', 'served']);
+  });
+
+  it('lets a request have a free target, whoever waits for another one of its own', async () => {
+    const upstream = new Upstream();
+    await upstream.wait('pinned');
+    const waiting = upstream.wait('pinned');
+    expect(await upstream.wait('free', 1, { targets: [TARGET, OTHER] })).toBe('served');
+    const second = upstream.wait('free', 1, { targets: [TARGET, OTHER] });
+    upstream.end(OTHER);
+    expect(await second).toBe('served');
+    upstream.end();
+    expect(await waiting).toBe('served');
+    expect(upstream.served).toEqual(['pinned', 'free', 'free', 'pinned']);
   });
 
   it('gives an account its turns at a target, however much it is served at others', () => {
