@@ -51,7 +51,7 @@ export class WaitingLine {
   }
 
   /**
-   * Waits until the request has room: not at all if a target that nobody waits for has some.
+   * Waits until the request has room: not at all if a target that no other request waits for has some.
    *
    * @throws {UpstreamAtCapacityError} when its time is over
    * @throws {WaitingLineFullError} if the line of its model is full, and its account has its part of it
