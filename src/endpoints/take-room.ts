@@ -68,7 +68,7 @@ function waitForRoom(
     tokens: room.tokens,
     targets,
     terms,
-    reserve: () => room.reserve(targets),
+    reserve: (awaited) => room.reserve(targets, awaited),
     onDisconnect: (listener) => {
       client.onDisconnect(listener);
     },

@@ -5,7 +5,7 @@ import type { Capacity, Permit } from './capacity.ts';
 import type { CircuitBreakers } from './circuit-breaker.ts';
 import type { Conversation } from './conversations.ts';
 import type { ProviderKeys } from './provider-keys.ts';
-import type { WaitingLine } from './waiting-line.ts';
+import type { Targets, WaitingLine } from './waiting-line.ts';
 
 export interface RoomServices {
   readonly waitingLine: WaitingLine;
@@ -27,6 +27,7 @@ export interface RoomTerms {
 
 /** Of a provider without keys. */
 const NO_KEY: readonly string[] = [''];
+const NONE: Targets = { has: () => false };
 
 interface Place {
   readonly target: Target;
@@ -55,11 +56,12 @@ export class RequestRoom {
    * Reserves room at the first target that has some. Targets without anything left by their provider's word, and ejected ones,
    * come last, as they may fail.
    *
+   * @param awaited - targets that count as full, as others wait for them
    * @returns 0, or the ms until one of them may have room; Infinity until another request ends
    * @throws {TargetsEjectedError} if operators have ejected all of them
    */
-  reserve(targets: readonly Target[]): number {
-    const { account, canWait } = this.#terms;
+  reserve(targets: readonly Target[], awaited: Targets = NONE): number {
+    const { account, canWait, byokKey } = this.#terms;
     const { breakers } = this.#services;
     const now = Date.now();
     let soonestMs = Infinity;
@@ -68,6 +70,10 @@ export class RequestRoom {
     // While it waited, an operator may have ejected some.
     for (const target of breakers.byHand.without(targets, now)) {
       const isHealthy = breakers.of(target).isAvailable(now, account);
+      if (awaited.has(target) && byokKey(target.provider.name) === undefined) {
+        isHealthyFull ||= isHealthy;
+        continue;
+      }
       for (const key of this.#keysOf(target)) {
         const [fullMs, exhaustedMs] = this.#waitsAt(target, key);
         if (fullMs === 0 && exhaustedMs === 0 && isHealthy) return this.#reserveAt({ target, key });

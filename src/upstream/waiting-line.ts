@@ -1,9 +1,14 @@
 import { Timeout } from '../async/timeout.ts';
-import type { Target } from '../catalog/model.ts';
+import { PerTarget, type Target } from '../catalog/model.ts';
 import { UpstreamAtCapacityError, WaitingLineFullError } from '../errors/upstream-errors.ts';
 import { ClientDisconnectedError } from '../http/exchange.ts';
 import { asError } from '../platform/as-error.ts';
 import type { WaitSettings } from '../options/resolve-wait.ts';
+
+/** Some targets, whichever models they belong to. */
+export interface Targets {
+  has(target: Target): boolean;
+}
 
 /** A request that waits until its targets have room. */
 export interface WaitingRequest {
@@ -14,8 +19,12 @@ export interface WaitingRequest {
   readonly tokens: number;
   readonly targets: readonly Target[];
   readonly terms: WaitSettings;
-  /** As `RequestRoom.reserve`: takes room, and returns 0, or the ms until there may be some; the request leaves if it throws. */
-  readonly reserve: () => number;
+  /**
+   * As `RequestRoom.reserve`: takes room, and returns 0, or the ms until there may be some; the request leaves if it throws.
+   *
+   * @param awaited - targets to leave to others
+   */
+  readonly reserve: (awaited: Targets) => number;
   /** Calls the listener when the client leaves. */
   readonly onDisconnect: (listener: (() => void) | undefined) => void;
 }
@@ -27,13 +36,16 @@ const MAX_PAUSE_MS = 1000;
  * Requests whose targets are full, in one line of the process.
  *
  * Accounts have turns, by deficit round robin: in each turn an account is served for as many tokens as the largest request that waits
- * has, and what is left counts for its next turn. The next request waits for room; requests behind it, of its account too, go before it
- * only if none of their targets is one of its own. So a large request is not starved by small ones, and nothing waits for a target that it doesn't use.
+ * has, and what is left counts for its next turn. The next request waits for room; requests behind it go before it only where it doesn't
+ * want to go. Requests of its account that share no target with it have a line and turns of their own. So a large request is not starved by small ones,
+ * and nothing waits for a target that it doesn't use.
  */
 export class WaitingLine {
   readonly #onFreed: (listener: () => void) => () => void;
   /** The next turn first. */
-  readonly #accounts: AccountLine[] = [];
+  readonly #lines: AccountLine[] = [];
+  /** The targets of all that wait. */
+  readonly #awaited: Targets = { has: (target) => this.#lines.some((line) => line.awaits(target)) };
   /** Tokens of a turn. */
   #turn = 1;
   #closedBy: Error | undefined;
@@ -47,16 +59,16 @@ export class WaitingLine {
 
   /** Number of requests that wait. */
   get length(): number {
-    return this.#accounts.reduce((sum, { waiting }) => sum + waiting.length, 0);
+    return this.#lines.reduce((sum, { waiting }) => sum + waiting.length, 0);
   }
 
   /** Number of those of one model, named as in `WaitingRequest`. */
   lengthOf(model: string): number {
-    return this.#accounts.reduce((sum, line) => sum + line.countOf(model), 0);
+    return this.#lines.reduce((sum, line) => sum + line.countOf(model), 0);
   }
 
   /**
-   * Waits until the request has room: not at all if no request waits for its targets, and one has some.
+   * Waits until the request has room: not at all if a target that no other request waits for has some.
    *
    * @throws {UpstreamAtCapacityError} when its time is over
    * @throws {WaitingLineFullError} if the line of its model is full, and its account has its part of it
@@ -66,7 +78,7 @@ export class WaitingLine {
   wait(request: WaitingRequest): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#closedBy) throw this.#closedBy;
-      if (!this.#isBehind(request) && request.reserve() === 0) {
+      if (request.reserve(this.#awaited) === 0) {
         resolve();
         return;
       }
@@ -82,31 +94,30 @@ export class WaitingLine {
   /** All that wait are rejected, and all that come. */
   close(reason: Error): void {
     this.#closedBy = reason;
-    for (const entry of this.#accounts.flatMap((line) => line.waiting)) this.#leave(entry, reason);
-  }
-
-  /** Whether some request waits for one of the same targets. */
-  #isBehind({ targets }: WaitingRequest): boolean {
-    return this.#accounts.some(({ waiting }) =>
-      waiting.some(({ request }) => request.targets.some((target) => targets.includes(target))),
-    );
+    for (const entry of this.#lines.flatMap((line) => line.waiting)) this.#leave(entry, reason);
   }
 
   /** Where the line of the model is full, the newest request leaves of the account that has the most. */
   #makePlace({ model, account, terms: { most } }: WaitingRequest): void {
-    const counts = this.#accounts.map((line) => ({ line, count: line.countOf(model) }));
+    const counts = new Map([[account, 0]]);
+    for (const line of this.#lines) {
+      counts.set(line.account, (counts.get(line.account) ?? 0) + line.countOf(model));
+    }
     if (this.lengthOf(model) < most) return;
-    const own = counts.find(({ line }) => line.account === account)?.count ?? 0;
-    const largest = counts.reduce((one, other) => (other.count > one.count ? other : one));
-    const last = largest.line.waiting.findLast((entry) => entry.request.model === model);
-    if (!last || largest.count <= own + 1) throw new WaitingLineFullError(most);
+    const [largest, count] = [...counts].reduce((one, other) => (other[1] > one[1] ? other : one));
+    const last = this.#lines
+      .findLast((line) => line.account === largest && line.countOf(model) > 0)
+      ?.waiting.findLast((entry) => entry.request.model === model);
+    if (!last || count <= (counts.get(account) ?? 0) + 1) throw new WaitingLineFullError(most);
     this.#leave(last, new WaitingLineFullError(most));
   }
 
   #join(entry: Entry): void {
-    const { account, tokens } = entry.request;
-    let line = this.#accounts.find((each) => each.account === account);
-    if (!line) this.#accounts.push((line = new AccountLine(account)));
+    const { account, tokens, targets } = entry.request;
+    let line = this.#lines.find(
+      (each) => each.account === account && targets.some((target) => each.awaits(target)),
+    );
+    if (!line) this.#lines.push((line = new AccountLine(account)));
     line.waiting.push(entry);
     this.#turn = Math.max(this.#turn, tokens);
     this.#unsubscribe ??= this.#onFreed(() => {
@@ -115,7 +126,7 @@ export class WaitingLine {
   }
 
   #leave(entry: Entry, error: Error): void {
-    const line = this.#accounts.find(({ account }) => account === entry.request.account);
+    const line = this.#lines.find(({ waiting }) => waiting.includes(entry));
     const index = line?.waiting.indexOf(entry) ?? -1;
     if (!line || index === -1) return;
     line.waiting.splice(index, 1);
@@ -130,12 +141,13 @@ export class WaitingLine {
     if (this.#closedBy) return;
     let pauseMs = MAX_PAUSE_MS;
     /** Those of requests that wait for room, by their turn. */
-    const awaited = new Set<Target>();
-    /** How many of each account were looked at, and wait on. */
-    const seen = new Map<AccountLine, number>();
-    for (let n = 0; n < this.#accounts.length;) {
-      const line = this.#accounts[n];
-      const at = (line && seen.get(line)) ?? 0;
+    const known = new PerTarget((target) => target);
+    const awaited: Targets = { has: (target) => known.find(target) !== undefined };
+    /** How many can't be served in their time, at the beginning of each line. */
+    const hopeless = new Map<AccountLine, number>();
+    for (let n = 0; n < this.#lines.length;) {
+      const line = this.#lines[n];
+      const at = (line && hopeless.get(line)) ?? 0;
       const entry = line?.waiting[at];
       if (!line || !entry) {
         n += 1;
@@ -143,21 +155,25 @@ export class WaitingLine {
       }
       const { request } = entry;
       const isBehind = request.targets.some((target) => awaited.has(target));
-      if (!isBehind && !line.hasTurn(this.#turn, request.tokens)) {
-        this.#accounts.splice(n, 1);
-        this.#accounts.push(line);
+      if (!line.hasTurn(this.#turn, request.tokens)) {
+        this.#lines.splice(n, 1);
+        this.#lines.push(line);
         continue;
       }
-      const waitMs = isBehind ? MAX_PAUSE_MS : this.#reserve(entry);
+      const freeMs = this.#reserve(entry, awaited);
       // It has left, and those behind it were served.
-      if (waitMs === undefined) return;
+      if (freeMs === undefined) return;
+      const waitMs = isBehind ? Math.min(freeMs, MAX_PAUSE_MS) : freeMs;
       if (waitMs > 0) {
-        seen.set(line, at + 1);
         entry.waitMs = waitMs;
-        // A request that can't be served in its time keeps no other from room.
-        const isHopeless = Number.isFinite(waitMs) && waitMs > entry.leftMs;
-        if (!isHopeless) for (const target of request.targets) awaited.add(target);
         pauseMs = Math.min(pauseMs, waitMs);
+        // A request that can't be served in its time keeps no other from room.
+        if (Number.isFinite(waitMs) && waitMs > entry.leftMs) {
+          hopeless.set(line, at + 1);
+          continue;
+        }
+        for (const target of request.targets) known.of(target);
+        n += 1;
         continue;
       }
       line.waiting.splice(at, 1);
@@ -168,9 +184,9 @@ export class WaitingLine {
     this.#serveIn(pauseMs);
   }
 
-  #reserve(entry: Entry): number | undefined {
+  #reserve(entry: Entry, awaited: Targets): number | undefined {
     try {
-      return entry.request.reserve();
+      return entry.request.reserve(awaited);
     } catch (error) {
       this.#leave(entry, asError(error));
       return undefined;
@@ -179,7 +195,7 @@ export class WaitingLine {
 
   #serveIn(ms: number): void {
     clearTimeout(this.#timer);
-    if (this.#accounts.length === 0) return;
+    if (this.#lines.length === 0) return;
     this.#timer = setTimeout(() => {
       this.#serve();
     }, ms);
@@ -187,8 +203,8 @@ export class WaitingLine {
 
   #dropIfEmpty(line: AccountLine): void {
     if (line.waiting.length > 0) return;
-    this.#accounts.splice(this.#accounts.indexOf(line), 1);
-    if (this.#accounts.length > 0) return;
+    this.#lines.splice(this.#lines.indexOf(line), 1);
+    if (this.#lines.length > 0) return;
     this.#turn = 1;
     this.#unsubscribe?.();
     this.#unsubscribe = undefined;
@@ -196,7 +212,7 @@ export class WaitingLine {
   }
 }
 
-/** The requests of one account that wait, in their order. */
+/** The requests of one account that wait for the same targets, in their order. */
 class AccountLine {
   readonly account: string;
   readonly waiting: Entry[] = [];
@@ -206,6 +222,13 @@ class AccountLine {
 
   constructor(account: string) {
     this.account = account;
+  }
+
+  /** Whether one of them waits for the target, by whichever model, and from before or after a reload. */
+  awaits({ provider, healthKey }: Target): boolean {
+    return this.waiting.some(({ request: { targets } }) =>
+      targets.some((target) => target.provider === provider && target.healthKey === healthKey),
+    );
   }
 
   countOf(model: string): number {

@@ -4,8 +4,9 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Target } from '../../../src/catalog/model.ts';
 import { WaitingLine, type WaitingRequest } from '../../../src/upstream/waiting-line.ts';
 
-const TARGET = { model: 'a' } as Target;
-const OTHER = { model: 'b' } as Target;
+const provider = { name: 'groq' } as Target['provider'];
+const TARGET = { provider, healthKey: 'a' } as Target;
+const OTHER = { provider, healthKey: 'b' } as Target;
 const TERMS = { upToMs: 5000, most: 200 };
 
 /** Targets that each take one request at a time, in virtual time: requests are served as fast as their tokens allow. */
@@ -33,8 +34,8 @@ class Upstream {
       tokens,
       targets: [TARGET],
       terms: TERMS,
-      reserve: () => {
-        const free = request.targets.find((target) => !this.#running.has(target));
+      reserve: (awaited) => {
+        const free = request.targets.find((target) => !this.#running.has(target) && !awaited.has(target));
         if (!free) return Infinity;
         this.#running.add(free);
         this.served.push(account);
@@ -147,6 +148,36 @@ describe('a waiting line', () => {
     upstream.end();
     upstream.end();
     expect(await Promise.all([first, second, both])).toEqual(['served', 'served', 'served']);
+  });
+
+  it('lets a request have a free target, whoever waits for another one of its own', async () => {
+    const upstream = new Upstream();
+    await upstream.wait('pinned');
+    const waiting = upstream.wait('pinned');
+    expect(await upstream.wait('free', 1, { targets: [TARGET, OTHER] })).toBe('served');
+    const second = upstream.wait('free', 1, { targets: [TARGET, OTHER] });
+    upstream.end(OTHER);
+    expect(await second).toBe('served');
+    upstream.end();
+    expect(await waiting).toBe('served');
+    expect(upstream.served).toEqual(['pinned', 'free', 'free', 'pinned']);
+  });
+
+  it('gives an account its turns at a target, however much it is served at others', () => {
+    const upstream = new Upstream();
+    void upstream.wait('running', 10, { targets: [TARGET] });
+    void upstream.wait('running', 10, { targets: [OTHER] });
+    for (const account of ['one', 'one', 'other', 'other']) void upstream.wait(account, 10);
+    for (let n = 0; n < 20; n++) void upstream.wait('one', 10, { targets: [OTHER] });
+    const served: unknown[] = [];
+    for (let n = 0; n < 4; n++) {
+      upstream.end(OTHER);
+      upstream.end(OTHER);
+      upstream.end(OTHER);
+      upstream.end();
+      served.push(upstream.served.at(-1));
+    }
+    expect(served).toEqual(['one', 'other', 'one', 'other']);
   });
 
   it('needs no place for a request that waits for nobody', async () => {
