@@ -1,5 +1,5 @@
 import { Timeout } from '../async/timeout.ts';
-import type { Target } from '../catalog/model.ts';
+import { PerTarget, type Target } from '../catalog/model.ts';
 import { UpstreamAtCapacityError, WaitingLineFullError } from '../errors/upstream-errors.ts';
 import { ClientDisconnectedError } from '../http/exchange.ts';
 import type { WaitSettings } from '../options/resolve-wait.ts';
@@ -26,8 +26,9 @@ const MAX_PAUSE_MS = 1000;
  * Requests whose targets are full, in one line of the process.
  *
  * Accounts have turns, by deficit round robin: in each turn an account is served for as many tokens as the largest request that waits
- * has, and what is left counts for its next turn. The next request waits for room; requests behind it go before it only if none of their
- * targets is one of its own. So a large request is not starved by small ones, and nothing waits for a target that it doesn't use.
+ * has, and what is left counts for its next turn. The next request waits for room; requests behind it, of its account and of others, go
+ * before it only if none of their targets is one of its own. So a large request is not starved by small ones, and nothing waits for a
+ * target that it doesn't use.
  */
 export class WaitingLine {
   readonly #onFreed: (listener: () => void) => () => void;
@@ -46,7 +47,7 @@ export class WaitingLine {
 
   /** Number of requests that wait. */
   get length(): number {
-    return this.#accounts.reduce((sum, { waiting }) => sum + waiting.length, 0);
+    return this.#accounts.reduce((sum, { length }) => sum + length, 0);
   }
 
   /**
@@ -71,7 +72,7 @@ export class WaitingLine {
   /** All that wait are rejected, and all that come. */
   close(reason: Error): void {
     this.#closedBy = reason;
-    for (const entry of this.#accounts.flatMap((line) => line.waiting)) this.#leave(entry, reason);
+    for (const entry of this.#accounts.flatMap((line) => [...line.all()])) this.#leave(entry, reason);
   }
 
   /** Where the line of the model is full, the newest request leaves of the account that has the most. */
@@ -81,7 +82,7 @@ export class WaitingLine {
     if (total < most) return;
     const own = counts.find(({ line }) => line.account === account)?.count ?? 0;
     const largest = counts.reduce((one, other) => (other.count > one.count ? other : one));
-    const last = largest.line.waiting.findLast((entry) => entry.request.model === model);
+    const last = largest.line.lastOf(model);
     if (!last || largest.count <= own + 1) throw new WaitingLineFullError(most);
     this.#leave(last, new WaitingLineFullError(most));
   }
@@ -90,7 +91,7 @@ export class WaitingLine {
     const { account, tokens } = entry.request;
     let line = this.#accounts.find((each) => each.account === account);
     if (!line) this.#accounts.push((line = new AccountLine(account)));
-    line.waiting.push(entry);
+    line.add(entry);
     this.#turn = Math.max(this.#turn, tokens);
     this.#unsubscribe ??= this.#onFreed(() => {
       this.#serve();
@@ -99,9 +100,7 @@ export class WaitingLine {
 
   #leave(entry: Entry, error: Error): void {
     const line = this.#accounts.find(({ account }) => account === entry.request.account);
-    const index = line?.waiting.indexOf(entry) ?? -1;
-    if (!line || index === -1) return;
-    line.waiting.splice(index, 1);
+    if (!line?.delete(entry)) return;
     this.#dropIfEmpty(line);
     entry.reject(error);
     // Who waited for the same targets behind it may be next.
@@ -113,34 +112,47 @@ export class WaitingLine {
     if (this.#closedBy) return;
     let pauseMs = MAX_PAUSE_MS;
     /** Those of requests that wait for room, by their turn. */
-    const awaited = new Set<Target>();
+    const awaited = new PerTarget((target) => target);
     for (let n = 0; n < this.#accounts.length;) {
       const line = this.#accounts[n];
-      const entry = line?.waiting[0];
-      if (!line || !entry) break;
-      if (!line.hasTurn(this.#turn, entry.request.tokens)) {
+      if (!line) break;
+      const step = this.#serveNext(line, awaited);
+      if (step === 'turn is over') {
         this.#accounts.splice(n, 1);
         this.#accounts.push(line);
-        continue;
-      }
-      const { request } = entry;
-      const isBehind = request.targets.some((target) => awaited.has(target));
-      const waitMs = isBehind ? MAX_PAUSE_MS : request.reserve();
-      if (waitMs > 0) {
-        entry.waitMs = waitMs;
-        // A request that can't be served in its time keeps no other from room.
-        const isHopeless = Number.isFinite(waitMs) && waitMs > entry.leftMs;
-        if (!isHopeless) for (const target of request.targets) awaited.add(target);
-        pauseMs = Math.min(pauseMs, waitMs);
+      } else if (step !== 'served') {
+        pauseMs = Math.min(pauseMs, step.waitMs);
         n += 1;
-        continue;
       }
-      line.waiting.shift();
-      line.served(request.tokens);
-      this.#dropIfEmpty(line);
-      entry.resolve();
     }
     this.#serveIn(pauseMs);
+  }
+
+  /** Serves the account's first request that has room, and none of whose targets is awaited. */
+  #serveNext(
+    line: AccountLine,
+    awaited: PerTarget<Target>,
+  ): 'served' | 'turn is over' | { readonly waitMs: number } {
+    let soonestMs = MAX_PAUSE_MS;
+    for (const entry of line.heads()) {
+      const { targets, tokens, reserve } = entry.request;
+      if (targets.some((target) => awaited.find(target))) continue;
+      if (!line.hasTurn(this.#turn, tokens)) return 'turn is over';
+      const waitMs = reserve();
+      if (waitMs === 0) {
+        line.delete(entry);
+        line.served(tokens);
+        this.#dropIfEmpty(line);
+        entry.resolve();
+        return 'served';
+      }
+      entry.waitMs = waitMs;
+      // A request that can't be served in its time keeps no other from room.
+      const isHopeless = Number.isFinite(waitMs) && waitMs > entry.leftMs;
+      if (!isHopeless) for (const target of targets) awaited.of(target);
+      soonestMs = Math.min(soonestMs, waitMs);
+    }
+    return { waitMs: soonestMs };
   }
 
   #serveIn(ms: number): void {
@@ -152,7 +164,7 @@ export class WaitingLine {
   }
 
   #dropIfEmpty(line: AccountLine): void {
-    if (line.waiting.length > 0) return;
+    if (line.length > 0) return;
     this.#accounts.splice(this.#accounts.indexOf(line), 1);
     if (this.#accounts.length > 0) return;
     this.#turn = 1;
@@ -162,10 +174,10 @@ export class WaitingLine {
   }
 }
 
-/** The requests of one account that wait, in their order. */
+/** The requests of one account that wait, in their order for each model. */
 class AccountLine {
   readonly account: string;
-  readonly waiting: Entry[] = [];
+  readonly #byModel = new Map<string, Entry[]>();
   /** Tokens that it may still be served in its turn. */
   #left = 0;
   #isItsTurn = false;
@@ -174,8 +186,44 @@ class AccountLine {
     this.account = account;
   }
 
+  get length(): number {
+    return [...this.#byModel.values()].reduce((sum, { length }) => sum + length, 0);
+  }
+
   countOf(model: string): number {
-    return this.waiting.reduce((sum, { request }) => sum + Number(request.model === model), 0);
+    return this.#byModel.get(model)?.length ?? 0;
+  }
+
+  lastOf(model: string): Entry | undefined {
+    return this.#byModel.get(model)?.at(-1);
+  }
+
+  /** The first one for each model, in their order: those behind it wait for the same targets. */
+  heads(): readonly Entry[] {
+    const heads = [...this.#byModel.values()].flatMap(([first]) => first ?? []);
+    return heads.length < 2 ? heads : heads.sort((one, other) => one.number - other.number);
+  }
+
+  *all(): Iterable<Entry> {
+    for (const entries of this.#byModel.values()) yield* entries;
+  }
+
+  add(entry: Entry): void {
+    const { model } = entry.request;
+    const ofModel = this.#byModel.get(model);
+    if (ofModel) ofModel.push(entry);
+    else this.#byModel.set(model, [entry]);
+  }
+
+  /** False if it isn't there. */
+  delete(entry: Entry): boolean {
+    const { model } = entry.request;
+    const ofModel = this.#byModel.get(model);
+    const index = ofModel?.indexOf(entry) ?? -1;
+    if (!ofModel || index === -1) return false;
+    ofModel.splice(index, 1);
+    if (ofModel.length === 0) this.#byModel.delete(model);
+    return true;
   }
 
   /** Whether its turn covers the tokens. Begins its turn where it is the next, and ends it where it doesn't. */
@@ -192,9 +240,12 @@ class AccountLine {
 
 /** One request in the line, with its clock. */
 class Entry {
+  static #made = 0;
   readonly request: WaitingRequest;
+  /** Rises from one request to the next. */
+  readonly number = (Entry.#made += 1);
   /** Until there may be room, as far as known. */
-  waitMs = 0;
+  waitMs = MAX_PAUSE_MS;
   readonly #until: number;
   readonly #settle: { readonly resolve: () => void; readonly reject: (error: Error) => void };
   readonly #timeout: Timeout;

@@ -4,8 +4,9 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Target } from '../../../src/catalog/model.ts';
 import { WaitingLine, type WaitingRequest } from '../../../src/upstream/waiting-line.ts';
 
-const TARGET = { model: 'a' } as Target;
-const OTHER = { model: 'b' } as Target;
+const provider = { name: 'groq' } as Target['provider'];
+const TARGET = { provider, healthKey: 'a' } as Target;
+const OTHER = { provider, healthKey: 'b' } as Target;
 const TERMS = { upToMs: 5000, most: 200 };
 
 /** Targets that each take one request at a time, in virtual time: requests are served as fast as their tokens allow. */
@@ -111,6 +112,32 @@ describe('a waiting line', () => {
     upstream.end();
     expect(upstream.line.length).toBe(2);
     expect(await upstream.wait('elsewhere', 1, { targets: [OTHER] })).toBe('served');
+    upstream.line.close(new Error('closed'));
+    expect(await Promise.all([large, small])).toEqual(['Error', 'Error']);
+  });
+
+  it('lets requests of the same account pass for other targets', async () => {
+    const upstream = new Upstream();
+    await upstream.wait('running');
+    const first = upstream.wait('one', 10);
+    const second = upstream.wait('one', 1);
+    expect(await upstream.wait('one', 10, { model: 'other', targets: [OTHER] })).toBe('served');
+    const third = upstream.wait('one', 1, { model: 'a third' });
+    const fourth = upstream.wait('one', 1, { targets: [TARGET, OTHER] });
+    expect(upstream.line.length).toBe(4);
+    // In the order in which they came.
+    for (const each of [first, second, third, fourth]) {
+      upstream.end();
+      expect(await each).toBe('served');
+    }
+    expect(upstream.tokens.get('one')).toBe(23);
+  });
+
+  it('knows a target of several models, or of the options before, by its provider and name', async () => {
+    const upstream = new Upstream();
+    const large = upstream.wait('large', 1, { reserve: () => Infinity });
+    const small = upstream.wait('small', 1, { model: 'other', targets: [{ ...TARGET }] });
+    expect(upstream.line.length).toBe(2);
     upstream.line.close(new Error('closed'));
     expect(await Promise.all([large, small])).toEqual(['Error', 'Error']);
   });
