@@ -41,11 +41,6 @@ export class FleetHealth {
     this.#changed.add(breaker);
   }
 
-  /** Whether there is something to say, or to hear soon. */
-  get isUrgent(): boolean {
-    return this.#changed.size > 0 || this.#ejected.size > 0;
-  }
-
   /** What changed since the last report. */
   report(now: number): TargetChange[] {
     const changes = [...this.#changed].map(({ name: target, retryAt, ejections }): TargetChange => {
