@@ -22,6 +22,10 @@ interface Fall {
   readonly since: number;
 }
 
+interface Acknowledged extends Pick<StampedReply, 'name' | 'about'> {
+  readonly at: number;
+}
+
 /** Maximum time until a gateway has checked for another server, or verified everything that it knows. */
 const SEES_SERVER_WITHIN_MS = 3000;
 const LOOKS_WITHIN_MS = 26_000;
@@ -45,8 +49,11 @@ export class Rollbacks {
   readonly #effective = new WeakSet<Entry>();
   /** Account and lost change -> when that was last lost. */
   readonly #losses = new Map<string, number>();
-  /** Gateway and account -> what was acknowledged to it, and when first. */
-  readonly #acknowledged = new Map<string, Map<string, number>>();
+  /**
+   * Gateway and account -> what was acknowledged to it, by which command, and when first: it may learn of a request's void after the
+   * loss of its hold.
+   */
+  readonly #acknowledged = new Map<string, Acknowledged[]>();
   /** Gateway and account -> when the gateway last reported a rollback. */
   readonly #toldAt = new Map<string, number>();
   readonly #crossedAt = new Map<string, number>();
@@ -151,13 +158,14 @@ export class Rollbacks {
     return this.#positions.get(`${gateway} ${account}`)?.since;
   }
 
-  onReply(gateway: Incarnation, { account, about, code, sentAt, seq, epoch }: StampedReply): void {
+  onReply(gateway: Incarnation, { name, account, about, code, sentAt, seq, epoch }: StampedReply): void {
     const { now } = this.#world.time;
     const key = `${gateway.name} ${account}`;
     if (ACKNOWLEDGED.has(code)) {
-      const known = this.#acknowledged.get(key) ?? new Map<string, number>();
+      const known = this.#acknowledged.get(key) ?? [];
       this.#acknowledged.set(key, known);
-      if (!known.has(about)) known.set(about, now);
+      if (!known.some((each) => each.about === about && each.name === name))
+        known.push({ name, about, at: now });
     }
     const position = this.#positions.get(key);
     if (!position) {
@@ -203,9 +211,9 @@ export class Rollbacks {
     const key = `${by.name} ${account}`;
     const toldAt = this.#toldAt.get(key) ?? -Infinity;
     this.#toldAt.set(key, this.#world.time.now);
-    for (const [about, since] of this.#acknowledged.get(key) ?? []) {
+    for (const { about, at } of this.#acknowledged.get(key) ?? []) {
       const lostAt = this.#losses.get(`${account} ${about}`);
-      if (lostAt !== undefined && (lostAt >= toldAt || since >= toldAt)) return;
+      if (lostAt !== undefined && (lostAt >= toldAt || at >= toldAt)) return;
     }
     // An id that is ahead of a clock which was set back takes no hold again: its charge shows once more that it was lost.
     if (this.#world.storeClockStepped) return;

@@ -1,5 +1,6 @@
 import { CreditStoreUnavailableError } from '../../src/errors/credit-errors.ts';
 import { allowanceLotId } from '../../src/ledger/contract/allowances.ts';
+import { UNPAID_MS } from '../../src/ledger/reliability/unpaid-charges.ts';
 import { verifyLedger } from '../../src/ledger/operations/verify.ts';
 import type { AccountState, JournalLine } from '../../src/ledger/contract/ledger-store.ts';
 import { wrongJournal, wrongState } from './invariants.ts';
@@ -111,7 +112,7 @@ function wrongCharge(world: World, request: RequestTruth, posted: Posted): strin
   }
   const checkpoint = checkpointAtMost(request, world.isTruthful);
   const exact = state === 'running' || intent === 'void' ? 0n : (intent ?? 0n);
-  if (state === 'ended' && isExact(request, posted, exact)) return undefined;
+  if (state === 'ended' && isExact(world, request, posted, exact)) return undefined;
   if (state === 'ended' && !mayBeLost(world, request)) {
     const { writtenOff, refused } = request.told;
     return `${about} was charged ${posted.charged} instead of ${exact}; ${posted.writtenOff} are written off, ${writtenOff} told as that, ${refused} as refused`;
@@ -122,10 +123,23 @@ function wrongCharge(world: World, request: RequestTruth, posted: Posted): strin
 }
 
 /** Charged in full, or the rest was reported to operators. */
-function isExact({ lostBy, told }: RequestTruth, { charged, writtenOff }: Posted, exact: bigint): boolean {
+function isExact(
+  { events }: World,
+  { account, gateway, endedAt, lostBy, told }: RequestTruth,
+  { charged, writtenOff }: Posted,
+  exact: bigint,
+): boolean {
   const rest = exact - charged;
-  // The totals of a rolled back account lack earlier write-offs, and what a repair gave up.
-  if (lostBy.size > 0) return rest === 0n || (rest === told.writtenOff && told.refused <= rest);
+  const isRepaired = events.some(
+    ({ by, event, at }) =>
+      by === gateway &&
+      (event.type === 'rollback' || event.type === 'rollback_repaired') &&
+      event.account === account &&
+      endedAt - at < UNPAID_MS,
+  );
+  // The totals of a rolled back account lack earlier write-offs, and what a repair gave up: of what it lost, and of what ended then.
+  if (lostBy.size > 0 || (isRepaired && writtenOff === 0n))
+    return rest === 0n || (rest === told.writtenOff && told.refused <= rest);
   return rest === writtenOff;
 }
 

@@ -18,6 +18,7 @@ export function metricHooks(
 ): MetricHooks<'onRouter' | 'onRequest' | 'onResponse' | 'onSettled' | 'onError' | 'onLedgerEvent'> {
   const routers: RouterGauges[] = [];
   const requests = requestMetrics(meter);
+  const routing = routingMetrics(meter);
   const attempts = attemptMetrics(meter);
   addGauges(meter, routers);
   return {
@@ -25,6 +26,7 @@ export function metricHooks(
     onRequest: requests.onRequest,
     onResponse: (ended) => {
       requests.onResponse(ended);
+      routing.onResponse(ended);
       attempts.onResponse(ended);
     },
     ...settlementMetrics(meter),
@@ -84,6 +86,27 @@ function requestMetrics(meter: Meter): MetricHooks<'onRequest' | 'onResponse'> {
         const target = targetAttributes(provider, attempts.at(-1)?.wildcard ?? upstreamModel);
         firstTokens.record(firstByteMs / 1000, target);
       }
+    },
+  };
+}
+
+function routingMetrics(meter: Meter): MetricHooks<'onResponse'> {
+  const sticky = counter(
+    meter,
+    'ccr.request.sticky',
+    '{request}',
+    'Answers to turns of conversations, by whether the target and key of the last turn served them.',
+  );
+  const waits = histogram(meter, 'ccr.wait.duration', 's', 'Time that requests waited in line.', DURATIONS);
+  return {
+    onResponse: ({ wildcard, model: id, provider, sticky: result, waited }) => {
+      const model = wildcard ?? id;
+      const attributes = model === undefined ? {} : { 'ccr.model': model };
+      if (result && provider !== undefined) {
+        const name = providerName(provider);
+        sticky.add(1, { ...attributes, 'gen_ai.provider.name': name, 'ccr.sticky': result });
+      }
+      if (waited) waits.record(waited.ms / 1000, { ...attributes, 'ccr.wait_outcome': waited.outcome });
     },
   };
 }

@@ -98,8 +98,8 @@ describe.skipIf(!CHROMIUM)('what an attacker can do to the account page, in a br
     await page.getByLabel('Message').fill(MARKDOWN);
     await page.keyboard.press('Enter');
     await page.locator('.charge').waitFor();
-    expect(await page.locator('.answer').innerText()).toBe(MARKDOWN);
-    expect(await page.locator('.bubble').innerText()).toBe(MARKDOWN);
+    await expect.poll(() => page.locator('.answer').innerText()).toBe(MARKDOWN);
+    await expect.poll(() => page.locator('.bubble').innerText()).toBe(MARKDOWN);
     expect(await page.locator('#transcript a[href*="javascript"]').count()).toBe(0);
     for (const language of ['curl', 'Python', 'TypeScript']) {
       if ((await page.locator('#code').count()) === 0) await page.locator('#show-code').click();
@@ -196,7 +196,7 @@ describe.skipIf(!CHROMIUM)('what an attacker can do to the account page, in a br
       expect([view, await textOf(page)]).toEqual([view, expect.not.stringMatching(/secret-|\$5\.00|4\.99/)]);
     }
     await page.locator('#statement-lines').waitFor();
-    expect(await page.locator('#statement-lines').innerText()).toContain('$1.00');
+    await expect.poll(() => page.locator('#statement-lines').innerText()).toContain('$1.00');
   });
 
   it('nothing of an account is left once another one signs in', async () => {
@@ -221,7 +221,7 @@ describe.skipIf(!CHROMIUM)('what an attacker can do to the account page, in a br
     await signInWith(key);
     await page.locator('#message').waitFor();
     expect(await page.locator('.turn').count()).toBe(0);
-    expect(await page.getByLabel('System prompt').inputValue()).toBe('');
+    await expect.poll(() => page.getByLabel('System prompt').inputValue()).toBe('');
     await page.getByRole('link', { name: 'Credits' }).click();
     await expect.poll(() => page.locator('#balance').innerText()).toBe('$1.00');
   });

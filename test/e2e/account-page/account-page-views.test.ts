@@ -135,8 +135,8 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     await shown.open('');
     await expect.poll(() => page.locator('#balance').innerText()).toMatch(/^\$(9\.99|10\.00)$/);
     await expect.poll(() => page.locator('#grant-rows tr').count()).toBe(3);
-    expect(await page.locator('#grant-rows').innerText()).toContain('Never');
-    expect(await page.locator('#allowance-rows').innerText()).toContain('$3.00 a month');
+    await expect.poll(() => page.locator('#grant-rows').innerText()).toContain('Never');
+    await expect.poll(() => page.locator('#allowance-rows').innerText()).toContain('$3.00 a month');
     expect(await page.locator('#warning').count()).toBe(0);
     await gateway.router.credits.adjust('acct', '-9.99995', { id: 'a', reason: 'test' });
     await page.reload();
@@ -152,9 +152,9 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     await ask({ ...QUESTION, user: HOSTILE });
     await shown.open('#/usage?days=7');
     await expect.poll(() => page.locator('#requests').innerText()).toBe('1');
-    expect(await page.locator('#models').innerText()).toContain('acme/fast');
-    expect(await page.locator('#keys').innerText()).toContain('test');
-    expect(await page.locator('#users').innerText()).toContain(HOSTILE);
+    await expect.poll(() => page.locator('#models').innerText()).toContain('acme/fast');
+    await expect.poll(() => page.locator('#keys').innerText()).toContain('test');
+    await expect.poll(() => page.locator('#users').innerText()).toContain(HOSTILE);
     expect(await page.locator('#report').innerText()).not.toMatch(/cost|margin/i);
     await page.locator('#keys').getByRole('link', { name: 'test' }).click();
     await page.getByRole('link', { name: 'Remove the filter key' }).click();
@@ -240,7 +240,7 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     await page.waitForURL(/#\/requests\?status=5xx&since=1h$/);
     await page.getByRole('link', { name: 'Succeeded' }).click();
     await expect.poll(() => rows.innerText()).toContain('$0.000045');
-    expect(await rows.innerText()).toMatch(new RegExp(`${good}[^]*21`));
+    await expect.poll(() => rows.innerText()).toMatch(new RegExp(`${good}[^]*21`));
     const downloading = page.waitForEvent('download');
     await page.locator('#requests-csv').click();
     const csv = await readFile(await (await downloading).path(), 'utf8');
@@ -260,7 +260,7 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     await ask();
     await shown.open('#/statements');
     await page.locator('#statement-lines').getByText('−$0.000045').waitFor();
-    expect(await page.locator('#charge-rows').innerText()).toContain('acme/fast');
+    await expect.poll(() => page.locator('#charge-rows').innerText()).toContain('acme/fast');
     const downloading = page.waitForEvent('download');
     await page.locator('#statement-csv').click();
     expect((await downloading).suggestedFilename()).toMatch(/^statement-\d{4}-\d\d\.csv$/);
@@ -284,7 +284,7 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
       .locator('#notice')
       .getByText(/unavailable.*Showing data as of .* Retrying/)
       .waitFor();
-    expect(await page.getByRole('link', { name: 'test' }).count()).toBe(1);
+    await expect.poll(() => page.getByRole('link', { name: 'test' }).count()).toBe(1);
   });
 
   it('keeps what each view showed while the store is away, and goes on once it is back', async () => {
@@ -300,7 +300,7 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
       const giveBack = takeAway(gateway.store);
       await refresh();
       await notice.getByText(/unavailable.*Showing data as of .* Retrying/).waitFor();
-      expect(await page.locator('#report').innerText()).toBe(before);
+      await expect.poll(() => page.locator('#report').innerText()).toBe(before);
       giveBack();
       await refresh();
       await notice.waitFor({ state: 'hidden' });

@@ -119,7 +119,7 @@ describe.skipIf(!CHROMIUM)("a customer's day on the account page, over Redis and
   it('sees what is left, which is what the books say', async () => {
     await go('Credits');
     await expect.poll(() => page.locator('#balance').innerText()).toBe('$4.99');
-    expect(await page.locator('.balance').innerText()).toContain('$0.0075');
+    await expect.poll(() => page.locator('.balance').innerText()).toContain('$0.0075');
     expect(await shown.gateway.router.credits.balance('acct')).toMatchObject({
       balance: '4.9925',
       held: '0.00',

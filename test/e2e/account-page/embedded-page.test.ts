@@ -125,7 +125,7 @@ describe.skipIf(!CHROMIUM)("the account page in a host's page", () => {
     await shown.page.locator('#balance').waitFor();
     await expect(mount("{ api: '/account' }")).rejects.toThrow('The element has an account page already');
     await shown.page.evaluate('globalThis.mounted.unmount()');
-    expect(await shown.page.locator('#account').innerText()).toBe('');
+    await expect.poll(() => shown.page.locator('#account').innerText()).toBe('');
     await expect(mount("{ api: 'http://' }")).rejects.toThrow('api must be a URL, got "http://"');
     await mount(`{ api: '/account', getToken: () => '${shown.gateway.key}' }`);
     await shown.page.locator('#balance').waitFor();

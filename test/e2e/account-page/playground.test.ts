@@ -61,7 +61,7 @@ describe.skipIf(!CHROMIUM)('the playground', () => {
     goOn();
     await expect.poll(answer).toBe('First <b>words</b> and last');
     await expect.poll(() => shown.page.locator('.charge').innerText()).toBe('$0.00016');
-    expect(await shown.page.locator('.turn-foot').innerText()).toContain('100 in, 20 out');
+    await expect.poll(() => shown.page.locator('.turn-foot').innerText()).toContain('100 in, 20 out');
     await shown.page.locator('.turn-foot').getByRole('link', { name: 'Request' }).click();
     await shown.page.getByText('100 in, 20 out').waitFor();
     await shown.page.getByRole('link', { name: 'Playground' }).click();
@@ -112,12 +112,12 @@ describe.skipIf(!CHROMIUM)('the playground', () => {
     await failure.getByText('The service is busy or away at the moment.').waitFor();
     await failure.getByText('overloaded', { exact: true }).waitFor();
     const { requests } = await gateway.router.requestLog.search({});
-    expect(await failure.innerText()).toContain(requests[0]?.id ?? 'none');
+    await expect.poll(() => failure.innerText()).toContain(requests[0]?.id ?? 'none');
     await page.getByText('Nothing was charged').waitFor();
     gateway.provider.script = WELL;
     await page.getByRole('button', { name: 'Try again' }).click();
     await expect.poll(answer).toBe('Hello there.');
-    expect(await page.locator('.turn').count()).toBe(1);
+    await expect.poll(() => page.locator('.turn').count()).toBe(1);
   });
 
   it('says that an answer broke off, and keeps what there was', async () => {

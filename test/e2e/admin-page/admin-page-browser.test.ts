@@ -138,8 +138,9 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
 
   const text = (page: Page, selector: string): Promise<string> => page.locator(selector).innerText();
   const rows = async (page: Page, id: string): Promise<string[]> => {
-    const all = await page.locator(`#${id} > *`).allInnerTexts();
-    return all.map((row) => row.replace(/\s+/g, ' ').trim());
+    const all = page.locator(`#${id} > *`);
+    await expect.poll(() => all.allInnerTexts()).not.toContain('Loading …');
+    return (await all.allInnerTexts()).map((row) => row.replace(/\s+/g, ' ').trim());
   };
 
   async function seed(): Promise<void> {
@@ -279,7 +280,7 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
       expect(await text(page, '#charged')).toBe('$5.00');
       store.away = false;
       await page.locator('#notice').waitFor({ state: 'hidden' });
-      expect(await page.locator('#daily .column').count()).toBe(7);
+      await expect.poll(() => page.locator('#daily .column').count()).toBe(7);
     });
 
     it.each(['light', 'dark'] as const)(
@@ -327,10 +328,10 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
     await spend(store, 0, { account: 'a150', key: 'k1', charged: 3_000_000_000n });
     const page = await openSignedIn();
     expect((await rows(page, 'accounts-rows'))[0]).toBe('a150 $3.00 1 – $6.00 60 days');
-    expect(await page.locator('#accounts-rows > tr').count()).toBe(25);
+    await expect.poll(() => page.locator('#accounts-rows > tr').count()).toBe(25);
     expect(await page.locator('.trend').count()).toBe(0);
     await page.getByRole('button', { name: 'Show more' }).click();
-    expect(await page.locator('#accounts-rows > tr').count()).toBe(100);
+    await expect.poll(() => page.locator('#accounts-rows > tr').count()).toBe(100);
   });
 
   it('shows a request while it runs, and how its provider does', async () => {

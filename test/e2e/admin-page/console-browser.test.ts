@@ -83,7 +83,7 @@ describe.skipIf(!CHROMIUM)('the console in a browser', () => {
     const good = await ask();
     await open('#/requests');
     await rows('request-rows').nth(1).waitFor();
-    expect(await rows('request-rows').count()).toBe(2);
+    await expect.poll(() => rows('request-rows').count()).toBe(2);
     await page.getByLabel('Status').selectOption('5xx');
     await page.getByRole('button', { name: 'Search' }).click();
     await page.waitForURL(/status=5xx/);
@@ -92,7 +92,7 @@ describe.skipIf(!CHROMIUM)('the console in a browser', () => {
     await page.keyboard.press('Enter');
     await page.waitForURL(new RegExp(bad));
     await page.getByText('overloaded').waitFor();
-    expect(await page.locator('.facts').innerText()).toContain('nothing is charged');
+    await expect.poll(() => page.locator('.facts').innerText()).toContain('nothing is charged');
     await open(`#/requests/${good}`);
     await page.getByText('9 in, 12 out').waitFor();
   });
@@ -308,6 +308,6 @@ describe.skipIf(!CHROMIUM)('the console in a browser', () => {
       .locator('#notice')
       .getByText(/unavailable.*Showing data as of .* Retrying/)
       .waitFor();
-    expect(await page.getByRole('heading', { name: '$5.00' }).count()).toBe(1);
+    await expect.poll(() => page.getByRole('heading', { name: '$5.00' }).count()).toBe(1);
   });
 });

@@ -53,7 +53,7 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     await page.keyboard.type(created.key);
     await page.keyboard.press('Enter');
     await page.getByRole('link', { name: 'leaked' }).waitFor();
-    expect(await page.getByLabel('Secret or ID').inputValue()).toBe('');
+    await expect.poll(() => page.getByLabel('Secret or ID').inputValue()).toBe('');
     const kept = await page.evaluate<string>(
       'JSON.stringify([location.href, localStorage, sessionStorage, document.documentElement.outerHTML])',
     );
@@ -107,8 +107,8 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     await shown.open(`#/keys/${id}?account=acct`);
     await page.getByText('$1.00 left of $1.00').waitFor();
     await page.getByRole('button', { name: `Limits ${id}` }).click();
-    expect(await page.getByLabel('Budget in USD').inputValue()).toBe('1.00/hour, 20.00/month');
-    expect(await page.getByLabel('Labels of targets').inputValue()).toBe('region=eu+ch, zdr=true');
+    await expect.poll(() => page.getByLabel('Budget in USD').inputValue()).toBe('1.00/hour, 20.00/month');
+    await expect.poll(() => page.getByLabel('Labels of targets').inputValue()).toBe('region=eu+ch, zdr=true');
     await page.getByLabel('Labels of targets').fill('region=eu, training=false');
     await page.getByLabel('Requests a minute').fill('7');
     await page.getByLabel('Models').fill('');
@@ -290,7 +290,7 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     for (let n = 0; n < 9_999; n++) await gateway.router.credits.grant(`customer-${n}`, '1.00', { id: 'g' });
     await shown.open('#/accounts');
     await page.getByText('10,000 accounts').waitFor();
-    expect(await shown.rows('account-rows').count()).toBe(50);
+    await expect.poll(() => shown.rows('account-rows').count()).toBe(50);
     await page.getByLabel('Search accounts').fill('mer-9998');
     await expect.poll(() => shown.rows('account-rows').count()).toBe(1);
     await page.getByRole('link', { name: 'customer-9998' }).click();

@@ -170,7 +170,7 @@ async function findWhatFailed({ places: [place], faulty, healthy, keys }: World)
   await page.keyboard.type(id);
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: id }).waitFor();
-  expect(await page.locator('.facts').innerText()).toContain('nothing is charged');
+  await expect.poll(() => page.locator('.facts').innerText()).toContain('nothing is charged');
   expect(await place.shown.rows('attempt-rows').allInnerTexts()).toEqual([
     expect.stringMatching(/^faulty[^]*large[^]*503[^]*overloaded/),
   ]);

@@ -457,6 +457,32 @@ describe('metrics of OpenTelemetry', () => {
     expect(new Set(labels)).toEqual(new Set([undefined, 'acme/*', 'up-*']));
   });
 
+  it('count turns that stayed where their conversation was, and waits in line by their ends', async () => {
+    gateway = await startGateway({
+      hooks: [openTelemetryHooks({ tracer, meter: provider.getMeter('routing') })],
+      sticky: { by: ['prefix'] },
+      provider: { limits: { requestsPerMinute: 2 } },
+      models: {
+        'acme/fast': {
+          targets: ['loopback/m', 'loopback/n'],
+          wait: { upToMs: 1 },
+          pricing: PRICING,
+          maxOutputTokens: 1000,
+        },
+      },
+    });
+    for (const status of [200, 200, 429]) expect((await gateway.post(QUESTION)).status).toBe(status);
+    const labels = { 'ccr.model': 'acme/fast' };
+    const target = { ...labels, 'gen_ai.provider.name': 'loopback' };
+    await expect
+      .poll(async () => (await read('routing')).get('ccr.wait.duration')?.points)
+      .toMatchObject([{ attributes: { ...labels, 'ccr.wait_outcome': 'timed_out' }, value: { count: 1 } }]);
+    expect((await read('routing')).get('ccr.request.sticky')?.points).toMatchObject([
+      { attributes: { ...target, 'ccr.sticky': 'new' }, value: 1 },
+      { attributes: { ...target, 'ccr.sticky': 'kept' }, value: 1 },
+    ]);
+  });
+
   it('are those of the GenAI conventions, and of the money and the ledger', async () => {
     const hooks = openTelemetryHooks({ tracer, meter: provider.getMeter('test') });
     const two = await startTwoTargets({ hooks: [hooks], health: { failures: 1 } });

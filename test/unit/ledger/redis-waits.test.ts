@@ -64,6 +64,19 @@ describe('waits of one length', () => {
     expect(timedOut).toEqual(['stalled']);
   });
 
+  it('go on for a slice after one stall that was longer than all of their time', () => {
+    const { waits, begin, timedOut } = open();
+    const answered = begin('answered');
+    begin('silent');
+    stall(10 * MS);
+    vi.advanceTimersByTime(200);
+    expect(timedOut).toEqual([]);
+    waits.end(answered);
+    vi.advanceTimersByTime(60);
+    expect(timedOut).toEqual(['silent']);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   it('time out though this process always stalls, and after twice the time', () => {
     const { begin, timedOut } = open();
     begin('stalled');

@@ -15,7 +15,8 @@ export class Wait {
  * Timeouts of one length for replies of another process, with one timer for all.
  *
  * As in `async/timeout.ts`, the timer runs in slices, and the time by which a slice was late doesn't count, because an
- * event loop that was blocked runs its timers before it reads its sockets. At the end the sockets are read once more.
+ * event loop that was blocked runs its timers before it reads its sockets, and may have sent the command after the block.
+ * At the end the sockets are read once more.
  */
 export class Waits {
   readonly #ms: number;
@@ -27,7 +28,7 @@ export class Waits {
   /** How long this process has stalled, in all. */
   #stalledMs = 0;
 
-  /** @param ms - at most twice as long if this process stalls, plus a slice */
+  /** @param ms - at most twice as long if this process stalls, plus the length of the last stall and a slice */
   constructor(ms: number) {
     this.#ms = ms;
     this.#sliceMs = ms < SHORT_MS ? ms : ms / SLICES;
@@ -52,20 +53,28 @@ export class Waits {
   readonly #endSlice = (): void => {
     const now = performance.now();
     const lateMs = now - this.#sliceEndsAt;
-    if (lateMs > LATE_MS) this.#stalledMs += Math.min(lateMs, this.#sliceMs);
+    const stallMs = lateMs > LATE_MS ? Math.min(lateMs, this.#sliceMs) : 0;
+    this.#stalledMs += stallMs;
     this.#isTimed = false;
     let first = this.#ring.later;
-    while (first !== this.#ring && this.#leftMs(first, now) <= 0) {
+    while (first !== this.#ring && this.#leftMs(first, now, stallMs) <= 0) {
       remove(first);
       setImmediate(timeOut, first);
       first = this.#ring.later;
     }
-    if (first !== this.#ring) this.#endSliceIn(Math.min(this.#leftMs(first, now), this.#sliceMs), now);
+    if (first !== this.#ring)
+      this.#endSliceIn(Math.min(this.#leftMs(first, now, stallMs), this.#sliceMs), now);
   };
 
-  /** A process that is always late must time out in the end, too: what doesn't count is at most the timeout's length. */
-  #leftMs({ beganAt, stalledBeforeMs }: Wait, now: number): number {
-    return beganAt + this.#ms + Math.min(this.#stalledMs - stalledBeforeMs, this.#ms) - now;
+  /**
+   * A process that is always late must time out in the end, too: what doesn't count is at most the timeout's length.
+   *
+   * @param stallMs - by which the slice that ends was late: however long that was, the reply has as much time after it
+   */
+  #leftMs({ beganAt, stalledBeforeMs }: Wait, now: number, stallMs: number): number {
+    const stalledMs = this.#stalledMs - stalledBeforeMs;
+    const leftMs = beganAt + this.#ms + Math.min(stalledMs, this.#ms) - now;
+    return stalledMs - stallMs < this.#ms ? Math.max(leftMs, stallMs) : leftMs;
   }
 
   #endSliceIn(ms: number, now: number): void {
