@@ -7,6 +7,8 @@ import type { LimitUse, ProviderLimitStatus } from '../observability/provider-st
 import type { UpstreamLimits } from '../options/upstream-limits.ts';
 import type { FleetSlot } from './fleet-slot.ts';
 import type { FleetSync } from './fleet-sync.ts';
+import type { LimitsLeft } from './rate-limits.ts';
+import { RequestsLeft } from './requests-left.ts';
 import { SlidingWindow } from './sliding-window.ts';
 
 /** What one attempt takes of the limits of its target. */
@@ -42,6 +44,8 @@ export class Capacity {
   readonly #counters = new WeakMap<Provider, Map<string, Counters>>();
   /** Until when a provider's headers say that a limit is used up. */
   readonly #exhausted = new LRUCache<string, number>({ max: MAX_EXHAUSTED });
+  readonly #requestsLeft = new RequestsLeft();
+  /** Until no target and key is used up, by the providers' word. */
   #exhaustedUntil = 0;
   readonly #freed = new Set<() => void>();
   readonly #now: () => number;
@@ -80,14 +84,30 @@ export class Capacity {
     );
   }
 
-  /** Until the provider has something left of its limits, by its own word, in ms; 0 if it has. */
-  exhaustedMs({ provider, model }: Target, key: string): number {
+  /** Until the provider has something left of its limits, by its own word and what was sent since, in ms; 0 if it has. */
+  exhaustedMs(target: Target, key: string): number {
     if (this.#exhaustedUntil === 0) return 0;
+    const { provider, model } = target;
     const until = this.#exhausted.get(exhaustedKey(provider, key, model)) ?? 0;
-    return Math.max(0, until - this.#now());
+    return Math.max(0, Math.max(until, this.#requestsLeft.usedUpUntil(target, key)) - this.#now());
   }
 
-  /** The provider's answer said that a limit of this key is used up. */
+  /** A request is sent with the operator's key. Returns its number, for `answered`. */
+  sent(target: Target, key: string): number {
+    const number = this.#requestsLeft.sent(target, key);
+    if (number > 0) this.#noteUsedUp(this.#requestsLeft.usedUpUntil(target, key));
+    return number;
+  }
+
+  /** The provider's answer said what is left of the limits of this key. @param number - of the request */
+  answered(target: Target, key: string, number: number, { exhaustedMs, requests }: LimitsLeft): void {
+    if (exhaustedMs > 0) this.exhausted(target, key, exhaustedMs);
+    if (!requests) return;
+    this.#requestsLeft.answered(target, key, number, requests.left, this.#now() + requests.resetMs);
+    this.#noteUsedUp(this.#requestsLeft.usedUpUntil(target, key));
+  }
+
+  /** A limit of this key is used up. */
   exhausted({ provider, model }: Target, key: string, forMs: number): void {
     const until = this.#now() + forMs;
     const slot = exhaustedKey(provider, key, model);
@@ -97,6 +117,10 @@ export class Capacity {
 
   #noteExhausted(slot: string, until: number): void {
     this.#exhausted.set(slot, until);
+    this.#noteUsedUp(until);
+  }
+
+  #noteUsedUp(until: number): void {
     this.#exhaustedUntil = Math.max(this.#exhaustedUntil, until);
   }
 

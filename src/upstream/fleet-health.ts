@@ -50,11 +50,6 @@ export class FleetHealth {
     this.#readmitted.add(name);
   }
 
-  /** Whether there is something to say, or to hear soon. */
-  get isUrgent(): boolean {
-    return this.#changed.size > 0 || this.#readmitted.size > 0 || this.#ejected.size > 0;
-  }
-
   /** What changed since the last report. */
   report(now: number): TargetChange[] {
     this.#reportedReadmitted = [...this.#readmitted];

@@ -27,8 +27,7 @@ export interface FleetSyncOptions {
 const INTERVAL = 1 / 4;
 const FRESH = 2;
 const LEASE = 3;
-/** In intervals: without news, and after the last request. */
-const HEALTH_INTERVALS = 4;
+/** After the last request. */
 const IDLE_INTERVALS = 240;
 /** Used-up limits that one report names. */
 const MAX_EXHAUSTED = 100;
@@ -47,7 +46,6 @@ export class FleetSync {
   #turns: Promise<void> | undefined;
   /** Intervals since the last request. */
   #idle = 0;
-  #ticks = 0;
   #made = 0;
   /** Used-up limits that the fleet doesn't know of yet: until when. */
   readonly #exhausted = new Map<string, number>();
@@ -132,12 +130,9 @@ export class FleetSync {
   async tick(): Promise<void> {
     const due = [...this.#slots].filter((slot) => slot.isDue() || slot.isIdle);
     this.#idle += 1;
-    this.#ticks += 1;
     const { health } = this.#options;
-    const hearsHealth =
-      health && (health.isUrgent || this.#exhausted.size > 0 || this.#ticks % HEALTH_INTERVALS === 1);
     await Promise.all([
-      hearsHealth && this.#syncHealth(health),
+      health && this.#syncHealth(health),
       this.#shareTurns(),
       ...due.map((slot) => (slot.isIdle ? this.#leave(slot) : this.#sync(slot))),
     ]);

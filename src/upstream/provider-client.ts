@@ -15,7 +15,7 @@ import type { Conversation } from './conversations.ts';
 import { peek } from './peek.ts';
 import { providerError, saysQuotaSpent, saysUsageOptionUnknown } from './provider-errors.ts';
 import type { ProviderKey, ProviderKeys } from './provider-keys.ts';
-import { exhaustedMs, limitedMs } from './rate-limits.ts';
+import { limitedMs, limitsLeft } from './rate-limits.ts';
 import type { RecentErrors } from './recent-errors.ts';
 import type { RequestRoom } from './request-room.ts';
 import { IncludeUsageSupport } from './stream-traits.ts';
@@ -162,12 +162,13 @@ export class ProviderClient {
     const read = targeted.byokKey ?? key?.read();
     const apiKey = read instanceof Promise ? await read : read;
     if (targeted.byokKey === undefined) request.room?.assertTaken(target, key?.name);
+    const number = targeted.byokKey === undefined ? this.#capacity.sent(target, key?.name ?? '') : undefined;
     try {
       const answer = await this.#attempt(targeted, apiKey, asksUsage);
       if (isSuccess(answer)) key?.worked();
       else if (answer.status === 429) key?.limit(target.model, limitedMs(answer.received));
       key?.answered(target.model, answer.received);
-      if (targeted.byokKey === undefined) this.#noteExhausted(target, key, answer);
+      if (number !== undefined) this.#noteLimits(target, key, number, answer);
       return { answer, asksUsage, key: key?.name };
     } catch (error) {
       // The only key is used all the same: operators see that it was rejected.
@@ -202,10 +203,12 @@ export class ProviderClient {
         if (!key) break;
         if (request.room?.take(target, key.name) === false) continue;
         try {
-          const answer = await this.#attempt(targeted, await key.read(), asksUsage);
+          const apiKey = await key.read();
+          const number = this.#capacity.sent(target, key.name);
+          const answer = await this.#attempt(targeted, apiKey, asksUsage);
           if (isSuccess(answer)) key.worked();
           key.answered(model, answer.received);
-          const forMs = this.#noteExhausted(target, key, answer);
+          const forMs = this.#noteLimits(target, key, number, answer);
           if (answer.status !== 429) {
             if (forMs > 0) key.limit(target.model, forMs);
             return { answer, asksUsage, key: key.name };
@@ -244,11 +247,20 @@ export class ProviderClient {
     request.onError(error);
   }
 
-  /** Remembers that the key has nothing left, as its answer says. Returns for how long, in ms; 0 if it has. */
-  #noteExhausted(target: Target, key: ProviderKey | undefined, { received }: ProviderAnswer): number {
-    const forMs = exhaustedMs(received);
-    if (forMs > 0) this.#capacity.exhausted(target, key?.name ?? '', forMs);
-    return forMs;
+  /**
+   * Remembers what the key has left, as its answer says. Returns for how long it has nothing, in ms; 0 if it has something.
+   *
+   * @param number - the request's, as `Capacity.sent` gave it
+   */
+  #noteLimits(
+    target: Target,
+    key: ProviderKey | undefined,
+    number: number,
+    { received }: ProviderAnswer,
+  ): number {
+    const left = limitsLeft(received);
+    this.#capacity.answered(target, key?.name ?? '', number, left);
+    return left.exhaustedMs;
   }
 
   /** The 429 of one key with a `retry-after` for all keys: until the first one is free. */

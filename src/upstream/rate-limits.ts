@@ -20,23 +20,44 @@ export function retryAfterMs(headers: IncomingHttpHeaders, now: number = Date.no
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
-/** Time until all rate limits of the key have requests or tokens left, in ms; 0 if they do now.
- *
+/** What an answer's headers say of the rate limits of its key. */
+export interface LimitsLeft {
+  /** Until all limits have requests or tokens left, in ms; 0 if they do now. */
+  readonly exhaustedMs: number;
+  /** The limit of requests that has the fewest left, and when it resets. */
+  readonly requests?: { readonly left: number; readonly resetMs: number };
+}
+
+const NOTHING_SAID: LimitsLeft = { exhaustedMs: 0 };
+
+/**
  * Reads all pairs of headers whose names differ only in `remaining` and `reset`: `x-ratelimit-remaining-tokens`
  * (OpenAI, Azure, Groq, xAI, Together), `anthropic-ratelimit-requests-remaining`, `x-ratelimit-remaining-requests-day`
  * (Cerebras), `x-ratelimit-remaining` (OpenRouter), `ratelimit-remaining` (the IETF's draft).
  */
-export function exhaustedMs(headers: IncomingHttpHeaders, now: number = Date.now()): number {
-  let longest = 0;
+export function limitsLeft(headers: IncomingHttpHeaders, now: number = Date.now()): LimitsLeft {
+  let said = NOTHING_SAID;
   for (const name in headers) {
     if (!name.includes('ratelimit') || !name.includes('remaining')) continue;
-    const left = headers[name];
-    if (typeof left !== 'string' || left === '' || !(Number(left) <= 0)) continue;
+    const left = numberIn(headers[name]);
+    if (left === undefined) continue;
     const reset = headers[name.replace('remaining', 'reset')];
     const ms = typeof reset === 'string' ? untilReset(reset, now) : undefined;
-    longest = Math.max(longest, ms ?? DEFAULT_WAIT_MS);
+    const resetMs = Math.min(ms ?? DEFAULT_WAIT_MS, MAX_WAIT_MS);
+    if (left <= 0) said = { ...said, exhaustedMs: Math.max(said.exhaustedMs, resetMs) };
+    else if (isOfRequests(name) && !(said.requests && said.requests.left <= left))
+      said = { ...said, requests: { left: Math.floor(left), resetMs } };
   }
-  return Math.min(longest, MAX_WAIT_MS);
+  return said;
+}
+
+function isOfRequests(name: string): boolean {
+  return name.includes('requests') || name.endsWith('ratelimit-remaining');
+}
+
+/** `exhaustedMs` of `limitsLeft`. */
+export function exhaustedMs(headers: IncomingHttpHeaders, now?: number): number {
+  return limitsLeft(headers, now).exhaustedMs;
 }
 
 /** What is left of one rate limit. */

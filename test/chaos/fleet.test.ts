@@ -100,6 +100,48 @@ it('8 processes send what a provider allows them together: at most 1 % of it is 
   }
 });
 
+it('8 processes serve each request while Redis is gone and when it is back, and know of each other again', async () => {
+  const server = await startRedis();
+  onTestFinished(() => server.stop());
+  const provider = await startProvider();
+  onTestFinished(() => provider.close());
+  provider.script = answer;
+  const options = {
+    store: server.url,
+    ownCredits: true,
+    provider: provider.baseURL,
+    // There is room for all, of the whole limit and of a process's part of it.
+    limits: { requestsPerMinute: 6000 },
+    bucketMs: BUCKET_MS,
+    health: { failures: 3, coolDownMs: 300 },
+  };
+  const fleet = await Promise.all(Array.from({ length: 8 }, () => startMember(options)));
+  for (const { tell } of fleet) tell(`offer ${2000 / 8 / (MINUTE / 1000)}`);
+  const servedBy = ({ answers }: Member): number => answers.get('200 -') ?? 0;
+  const allServe = async (more: number): Promise<void> => {
+    const before = fleet.map(servedBy);
+    await expect
+      .poll(() => fleet.every((member, n) => servedBy(member) >= (before[n] ?? 0) + more))
+      .toBe(true);
+  };
+  await allServe(20);
+  await server.restart(async () => {
+    await expect.poll(() => fleet.every(({ errors }) => errors.length > 0)).toBe(true);
+    await allServe(50);
+  });
+  await allServe(50);
+  for (const { tell } of fleet) tell('stop');
+  for (const { answers, errors } of fleet) {
+    expect([...answers.keys()]).toEqual(['200 -']);
+    for (const error of errors) expect(error).toContain("The fleet's view of providers is unavailable");
+  }
+  // What one ejects, the others know.
+  const [one, ...others] = fleet;
+  provider.script = (response) => response.writeHead(503).end('{}');
+  for (const account of ['a', 'b', 'c']) for (let n = 0; n < 3; n++) one!.tell(`ask ${account}`);
+  for (const other of others) await expect.poll(() => other.health).toContain('target_ejected');
+});
+
 function answer(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'application/json' });
   response.end(JSON.stringify(completionBody()));

@@ -8,11 +8,14 @@ import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import type { UpstreamLimits } from '../../src/index.ts';
+import { type LedgerStore, MemoryStore, RedisStore, type UpstreamLimits } from '../../src/index.ts';
 import { createRouterWithTimers } from '../../src/router/router.ts';
 
 export interface FleetMemberOptions {
+  /** Of Redis. */
   readonly store: string;
+  /** Credits are in the memory of the process: it shares the view of providers alone. */
+  readonly ownCredits?: boolean;
   /** Base URL. */
   readonly provider: string;
   readonly limits?: UpstreamLimits;
@@ -22,12 +25,17 @@ export interface FleetMemberOptions {
 }
 
 const options = JSON.parse(process.argv[2] ?? '{}') as FleetMemberOptions;
-const { store, provider, limits, bucketMs, health } = options;
+const { store, ownCredits, provider, limits, bucketMs, health } = options;
 const say = (...words: readonly (string | number)[]): void => void writeSync(1, `${words.join(' ')}\n`);
+
+function storeWithFleet(): LedgerStore {
+  const { fleet } = new RedisStore({ client: store, timeoutMs: 500 });
+  return Object.assign(new MemoryStore(), { fleet });
+}
 
 const router = createRouterWithTimers(
   {
-    store,
+    store: ownCredits ? storeWithFleet() : store,
     authenticate: (account) => ({ account }),
     providers: { loopback: { baseURL: provider, apiKey: 'sk-1', ...(limits && { limits }) } },
     models: {

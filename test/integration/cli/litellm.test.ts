@@ -31,6 +31,8 @@ model_list:
       model: gpt-4o-mini
       api_key: os.environ/OPENAI_API_KEY
       rpm: 100
+      tpm: "90000"
+      max_parallel_requests: 4
   - model_name: small
     litellm_params:
       model: openai/tiny
@@ -146,8 +148,16 @@ describe('init --from litellm', () => {
       models: {
         chat: {
           targets: [
-            'azure-deployments/chat-eu',
-            'openai/gpt-4o-mini',
+            {
+              provider: 'azure-deployments',
+              model: 'chat-eu',
+              limits: { requestsPerMinute: 300 },
+            },
+            {
+              provider: 'openai',
+              model: 'gpt-4o-mini',
+              limits: { requestsPerMinute: 100, tokensPerMinute: 90_000, concurrentRequests: 4 },
+            },
             { provider: 'llm-example-com', model: 'tiny', pricing: 'free' },
           ],
           pricing: { input: '0.15', output: '0.60', cachedInput: '0.075' },
@@ -204,7 +214,7 @@ describe('init --from litellm', () => {
       'model_list[5] (vectors): left out (embedding): only chat completions are served',
       'model_list[6] (pictures): left out (images): only chat completions are served',
       'model_list[7] (llama): left out: sagemaker has no preset here, and the model has no api_base',
-      'litellm_params.rpm: used as a weight, not enforced',
+      'litellm_params.rpm, litellm_params.tpm, litellm_params.max_parallel_requests: a limit of the target',
       'litellm_settings.success_callback: use hooks',
       'general_settings.master_key: clients use API keys',
       'general_settings.database_url: keys and credits are in',

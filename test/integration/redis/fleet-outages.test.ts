@@ -136,3 +136,13 @@ it('a process lets one request through beyond its part, where much is left, and 
   expect(taken).toBe(14);
   expect(other.capacity.waitMs(many, '', 1)).toBe(250);
 });
+
+it('what one process says is known to the others by their next report, whenever it is', async () => {
+  const [one, other] = [member(), member()];
+  for (let n = 1; n <= 5; n++) {
+    one.capacity.exhausted(target, `key ${n}`, 60_000);
+    await one.tick();
+    await other.tick();
+    expect(other.capacity.exhaustedMs(target, `key ${n}`)).toBe(60_000);
+  }
+});

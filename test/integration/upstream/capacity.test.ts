@@ -218,6 +218,25 @@ describe('a provider that says that nothing is left', () => {
     expect([gateway.provider.received.length, spare.received.length]).toEqual([1, 2]);
   });
 
+  it('is asked after the other targets as soon as so many were sent as it said are left', async () => {
+    await start({ hasSpare: true });
+    gateway.provider.script = answerJson(completionBody(), 200, {
+      'x-ratelimit-remaining-requests': '2',
+      'x-ratelimit-reset-requests': '30s',
+    });
+    expect((await ask()).status).toBe(200);
+    const { script, end } = heldStreams();
+    gateway.provider.script = script;
+    // Their answers say nothing.
+    const stream = { ...QUESTION, stream: true };
+    const running = [await gateway.post(stream), await gateway.post(stream)];
+    expect((await ask()).status).toBe(200);
+    expect([gateway.provider.received.length, spare.received.length]).toEqual([3, 1]);
+    end();
+    end();
+    await Promise.all(running.map((each) => each.text()));
+  });
+
   it('is asked all the same where there is no other', async () => {
     await start({});
     gateway.provider.script = USED_UP;

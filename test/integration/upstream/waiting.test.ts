@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import type { Authenticate, ModelOptions, ResponseEnded } from '../../../src/index.ts';
 import { createPrometheusMetrics } from '../../../src/prometheus.ts';
@@ -10,7 +10,7 @@ import {
   QUESTION,
   startGateway,
 } from '../../helpers/gateway.ts';
-import { answerJson, completionBody, type Script } from '../../helpers/provider.ts';
+import { answerJson, completionBody, type Script, startProvider } from '../../helpers/provider.ts';
 
 const OK = answerJson(completionBody());
 
@@ -24,17 +24,19 @@ async function start(
   model: Partial<ModelOptions> = {},
   concurrentRequests = 1,
   options: Partial<GatewayOptions> = {},
+  others: Readonly<Record<string, Pick<ModelOptions, 'targets'>>> = {},
 ): Promise<void> {
   ended = [];
   metrics = createPrometheusMetrics();
+  const terms = { wait: {}, pricing: PRICING, contextWindow: 8192, maxOutputTokens: 1000 };
   gateway = await startGateway({
     models: {
+      ...Object.fromEntries(
+        Object.entries(others).map(([id, { targets }]) => [id, { ...terms, targets }] as const),
+      ),
       'acme/fast': {
+        ...terms,
         targets: [{ provider: 'loopback', model: 'upstream-model', limits: { concurrentRequests } }],
-        wait: {},
-        pricing: PRICING,
-        contextWindow: 8192,
-        maxOutputTokens: 1000,
         ...model,
       },
     },
@@ -160,24 +162,27 @@ describe('a request for a model whose targets are full', () => {
     expect([(await first).status, (await second).status]).toEqual([200, 200]);
   });
 
-  it('leaves its place when its client leaves, and nothing behind', async () => {
-    await start();
-    const { script, answer, count } = heldAnswers();
-    gateway.provider.script = script;
-    const first = ask();
-    await expect.poll(count).toBe(1);
-    const leaving = new AbortController();
-    const left = ask({ signal: leaving.signal });
-    await expect.poll(waiting).toBe(1);
-    leaving.abort();
-    await expect(left).rejects.toThrow('aborted');
-    await expect.poll(waiting).toBe(0);
-    answer();
-    expect((await first).status).toBe(200);
-    expect(gateway.provider.received).toHaveLength(1);
-    expect(await gateway.router.accounts.verify()).toMatchObject({ findings: [] });
-    await expect.poll(() => ended.map(({ waited }) => waited?.outcome)).toContain('left');
-  });
+  it.each([false, true])(
+    'leaves its place when its client leaves, and nothing behind: stream %s',
+    async (stream) => {
+      await start();
+      const { script, answer, count } = heldAnswers();
+      gateway.provider.script = script;
+      const first = ask();
+      await expect.poll(count).toBe(1);
+      const leaving = new AbortController();
+      const left = gateway.post({ ...QUESTION, stream }, { signal: leaving.signal });
+      await expect.poll(waiting).toBe(1);
+      leaving.abort();
+      await expect(left).rejects.toThrow('aborted');
+      await expect.poll(waiting).toBe(0);
+      answer();
+      expect((await first).status).toBe(200);
+      expect(gateway.provider.received).toHaveLength(1);
+      expect(await gateway.router.accounts.verify()).toMatchObject({ findings: [] });
+      await expect.poll(() => ended.map(({ waited }) => waited?.outcome)).toContain('left');
+    },
+  );
 
   it('pays when its turn comes, or is refused for its credits then', async () => {
     await start();
@@ -215,6 +220,81 @@ describe('a request for a model whose targets are full', () => {
     answer();
     await first;
     await closed;
+    expect(ended.map(({ waited }) => waited?.outcome)).toEqual(['refused', undefined]);
+  });
+
+  it('keeps the options that it came with, also if they are replaced meanwhile', async () => {
+    await start();
+    const { script, answer, count } = heldAnswers();
+    gateway.provider.script = script;
+    const first = ask();
+    await expect.poll(count).toBe(1);
+    const second = ask();
+    await expect.poll(waiting).toBe(1);
+    const spare = await startProvider();
+    onTestFinished(() => spare.close());
+    gateway.router.reload({
+      providers: { spare: { baseURL: spare.baseURL, apiKey: 'sk-spare' } },
+      models: {
+        'acme/fast': {
+          targets: ['spare/other'],
+          pricing: PRICING,
+          contextWindow: 8192,
+          maxOutputTokens: 1000,
+        },
+      },
+    });
+    expect((await ask()).status).toBe(200);
+    expect(spare.received).toHaveLength(1);
+    gateway.provider.script = OK;
+    answer();
+    expect([(await first).status, (await second).status]).toEqual([200, 200]);
+    expect([gateway.provider.received.length, spare.received.length]).toEqual([2, 1]);
+  });
+
+  it('is not overtaken by one that came after a reload', async () => {
+    await start();
+    const { script, answer, count } = heldAnswers();
+    gateway.provider.script = script;
+    const first = ask();
+    await expect.poll(count).toBe(1);
+    const second = gateway.post({ ...QUESTION, user: 'second' });
+    await expect.poll(waiting).toBe(1);
+    gateway.router.reload({});
+    const third = gateway.post({ ...QUESTION, user: 'third' });
+    await expect.poll(waiting).toBe(2);
+    gateway.provider.script = OK;
+    answer();
+    await Promise.all([first, second, third]);
+    expect(gateway.provider.received.map(({ json }) => (json as { user?: string }).user)).toEqual([
+      undefined,
+      'second',
+      'third',
+    ]);
+  });
+
+  it('of another model, whose target has room, does not wait for it', async () => {
+    await start(
+      {},
+      1,
+      {},
+      {
+        'acme/free': {
+          targets: [{ provider: 'loopback', model: 'another-model', limits: { concurrentRequests: 1 } }],
+        },
+      },
+    );
+    const { script, answer, count } = heldAnswers();
+    gateway.provider.script = script;
+    const first = ask();
+    await expect.poll(count).toBe(1);
+    const second = ask();
+    await expect.poll(waiting).toBe(1);
+    gateway.provider.script = OK;
+    expect((await gateway.post({ ...QUESTION, model: 'acme/free' })).status).toBe(200);
+    expect(waiting()).toBe(1);
+    answer();
+    expect([(await first).status, (await second).status]).toEqual([200, 200]);
   });
 
   it('is one of fifty of five accounts: all are served, and the light ones don’t wait for the heavy one', async () => {

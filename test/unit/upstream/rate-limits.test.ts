@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 
-import { exhaustedMs, limitedMs, rateLimitsIn, retryAfterMs } from '../../../src/upstream/rate-limits.ts';
+import {
+  exhaustedMs,
+  limitedMs,
+  limitsLeft,
+  rateLimitsIn,
+  retryAfterMs,
+} from '../../../src/upstream/rate-limits.ts';
 
 const NOW = Date.parse('2026-11-22T10:00:00Z');
 
@@ -45,6 +51,18 @@ describe('what a provider says of its limits', () => {
     ['nothing of it', { 'x-ratelimit-remaining-requests': '', 'content-type': 'text/plain' }, 0],
   ])('is read as %s writes it', (_who, headers, ms) => {
     expect(exhaustedMs(headers, NOW)).toBe(ms);
+  });
+
+  it('has the limit of requests with the fewest left', () => {
+    const headers = {
+      'x-ratelimit-remaining-tokens': '3',
+      'x-ratelimit-remaining-requests-day': '900',
+      'x-ratelimit-remaining-requests': '20',
+      'x-ratelimit-reset-requests': '30s',
+    };
+    expect(limitsLeft(headers, NOW)).toEqual({ exhaustedMs: 0, requests: { left: 20, resetMs: 30_000 } });
+    expect(limitsLeft({ 'x-ratelimit-remaining': '7' }).requests).toEqual({ left: 7, resetMs: 1000 });
+    expect(limitsLeft({ 'x-ratelimit-remaining-tokens': '7' })).toEqual({ exhaustedMs: 0 });
   });
 
   it.each<[Record<string, string>, number | undefined]>([

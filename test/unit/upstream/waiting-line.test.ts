@@ -200,6 +200,15 @@ describe('a waiting line', () => {
     expect(await large).toBe('Error');
   });
 
+  it('knows a target of several models, or of the options before, by its provider and name', async () => {
+    const upstream = new Upstream();
+    const large = upstream.wait('large', 1, { reserve: () => Infinity });
+    const small = upstream.wait('small', 1, { model: 'other', targets: [{ ...TARGET }] });
+    expect(upstream.line.length).toBe(2);
+    upstream.line.close(new Error('closed'));
+    expect(await Promise.all([large, small])).toEqual(['Error', 'Error']);
+  });
+
   it('lets others pass a request that can not be served in its time', async () => {
     const upstream = new Upstream();
     const large = upstream.wait('large', 1, { reserve: () => 6000 });

@@ -24,6 +24,13 @@ const DEFAULTS = [
   'user',
 ];
 
+/** LiteLLM's limits of a deployment → ours of a target. */
+const LIMITS = {
+  rpm: 'requestsPerMinute',
+  tpm: 'tokensPerMinute',
+  max_parallel_requests: 'concurrentRequests',
+} as const;
+
 /** Parameters that are read, and need no note. */
 const READ: ReadonlySet<string> = new Set([
   ...Object.keys(PRICES),
@@ -43,9 +50,13 @@ const READ: ReadonlySet<string> = new Set([
   'vertex_location',
 ]);
 
+const ENFORCED =
+  'a limit of the target, which is enforced: full targets are skipped; where all are, clients get a 429';
+
 const WHY_NOT: Readonly<Record<string, string>> = {
-  rpm: 'used as a weight, not enforced: a 429 of the provider moves on to the next target',
-  tpm: 'used as a weight, not enforced: a 429 of the provider moves on to the next target',
+  rpm: ENFORCED,
+  tpm: ENFORCED,
+  max_parallel_requests: ENFORCED,
   timeout: 'timeouts are set per provider: timeouts.totalMs',
   stream_timeout: 'timeouts are set per provider: timeouts.firstByteMs and idleMs',
   max_tokens: 'a default limit of the output is maxOutputTokens with enforceOutputLimit: insert',
@@ -182,7 +193,12 @@ function targetOf(
     DEFAULTS.filter((name) => parameters[name] !== undefined).map((name) => [name, parameters[name]]),
   );
   const given = ['weight', 'rpm', 'tpm'].map((name) => positive(parameters[name])).find(Boolean);
+  const limits = Object.entries(LIMITS).flatMap(([theirs, ours]) => {
+    const value = positive(parameters[theirs]);
+    return value === undefined ? [] : [[ours, Math.max(1, Math.floor(value))] as const];
+  });
   const extra = {
+    ...(limits.length > 0 && { limits: Object.fromEntries(limits) }),
     ...(hasWeight && given !== undefined && { weight: given }),
     ...(Object.keys(defaults).length > 0 && { body: { default: defaults } }),
   };

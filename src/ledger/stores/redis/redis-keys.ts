@@ -77,7 +77,7 @@ export class RedisKeys {
     return `${this.#prefix}health`;
   }
 
-  /** A list of where turns of conversations were served. */
+  /** A list of where turns of conversations were served. Another format needs another key: who reads it stops at what it cannot read. */
   turns(): string {
     return `${this.#prefix}turns`;
   }
