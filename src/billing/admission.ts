@@ -23,6 +23,7 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
   const most = model.maxOutputTokens ?? model.contextWindow ?? FREE_OUTPUT_TOKENS;
   const given = givenLimit(request);
   const { features } = request;
+  const isBilled = features.length > 0;
   const isObeyed = model.targets.every((target) => obeysLimit(request, limitsOf(target)));
   const asked = isObeyed ? given || most : most;
   return quoteFor({
@@ -33,13 +34,13 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
     outputCap: Math.min(asked, most),
     modelOutputCap: Math.max(given, most),
     n: request.n,
-    ...(request.predictedBytes > 0 && { predictedTokens: request.predictedBytes }),
+    predictedTokens: request.predictedBytes || undefined,
     webSearches: model.webSearches,
     webSearchesNeeded: usesSearches(request, model) ? model.webSearches : model.webSearchesNeeded,
-    ...(features.length > 0 && {
-      features,
-      fees: model.targets.reduce((most, target) => larger(most, feesAt(target, features)), 0n),
-    }),
+    features: isBilled ? features : undefined,
+    fees: isBilled
+      ? model.targets.reduce((most, target) => larger(most, feesAt(target, features)), 0n)
+      : undefined,
     prices: model.prices,
   });
 }

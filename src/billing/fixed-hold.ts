@@ -224,7 +224,7 @@ export class FixedHolds {
         endUser,
         dimensions,
         force: true,
-        ...this.keeper.watching,
+        ...(this.keeper.watchesBudgets && { watchesBudgets: true }),
         ...(idempotencyKey && { idempotencyKey }),
       });
       if (result.code === 'voided') throw new HoldConflictError('already_voided', requestId);

@@ -5,7 +5,6 @@ import {
   type Admit,
   type AdmitResult,
   type LedgerStore,
-  type Settle,
   type SettleResult,
   StoreUnavailableError,
 } from '../ledger/contract/ledger-store.ts';
@@ -160,9 +159,9 @@ export class HoldKeeper {
     this.#thresholds?.charged(account, requestId, result);
   }
 
-  /** Members of a settle that ask for what `charged` reports. */
-  get watching(): Pick<Settle, 'watchesBudgets'> {
-    return this.#thresholds?.watchesBudgets ? { watchesBudgets: true } : {};
+  /** A settle has to ask for the budgets that `charged` reports. */
+  get watchesBudgets(): boolean {
+    return this.#thresholds?.watchesBudgets === true;
   }
 
   /** Once of each account: some values of a dimension share a row of usage. */

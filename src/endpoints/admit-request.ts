@@ -99,6 +99,7 @@ export function admitRequest(
   const { caller, model, quote, targets, byokKey, conversation } = planned.plan;
   const { stream } = read.request;
   return andThen(ruledMembers(read.body, targets), (members) => {
+    const { endUser, dimensions } = countedAs(caller, said, services.settings.dimensions);
     const terms = {
       requestId: exchange.id,
       caller,
@@ -106,7 +107,8 @@ export function admitRequest(
       quote,
       stream,
       idempotencyKey,
-      ...countedAs(caller, said, services.settings.dimensions),
+      endUser,
+      dimensions,
       startedAt,
     };
     return andThen(services.billing.admit(terms), ({ rates, hold, refusal }) => {

@@ -3,7 +3,7 @@ import type { DimensionSettings, TagSettings } from '../options/resolve-dimensio
 import type { ClientRoutingFields } from '../options/resolve-options.ts';
 import type { StickySettings } from '../options/resolve-sticky.ts';
 import type { PromptSize } from '../metering/estimate.ts';
-import { type JsonListener, JsonScanner } from '../json/scanner.ts';
+import type { JsonListener } from '../json/scanner.ts';
 import { type JsonKind, type JsonToken, MAX_TEXT_LENGTH, tokenText } from '../json/token.ts';
 import { KeyMatcher } from '../json/key-matcher.ts';
 import type { AskedFeature } from '../metering/server-tool-fees.ts';
@@ -12,10 +12,8 @@ import { BILLED_FIELDS } from './billed-fields.ts';
 import { type ConversationFields, ConversationReader } from './conversation-reader.ts';
 import { type DimensionFields, dimensionFields } from './dimension-fields.ts';
 import { duplicateField, invalidType, unsupportedField } from './field-errors.ts';
-import { inTurns } from './body-chunks.ts';
-import { invalidJson } from './invalid-json.ts';
 import { type PromptPosition, PromptReader } from './prompt-reader.ts';
-import { REJECTED_FIELDS, rejectionReason, SETTINGS_FIELDS } from './rejected-fields.ts';
+import { PLAIN_FIELDS, REJECTED_FIELDS, rejectionReason, SETTINGS_FIELDS } from './rejected-fields.ts';
 import type { RoutingField } from './client-routing.ts';
 import type { EditPoints, MemberSpan, Span, Splice } from './splice-request.ts';
 
@@ -51,56 +49,6 @@ export interface ChatRequest extends DimensionFields {
   readonly edits: EditPoints;
 }
 
-/**
- * One pass over the bytes of a request body, fed chunk by chunk as they arrive.
- *
- * The body is validated as JSON to its last byte, but not parsed: only the few values of a ChatRequest are kept.
- * Don't use it again after it threw.
- */
-export class ChatRequestScanner {
-  readonly #reader: RequestReader;
-  readonly #json: JsonScanner<MemberPosition>;
-
-  /** @param fields - what is read beside the fields that are read of each request */
-  constructor(fields: OptionalFields = {}) {
-    this.#reader = new RequestReader(fields);
-    this.#json = new JsonScanner<MemberPosition>('body', this.#reader);
-  }
-
-  /** @throws {InvalidRequestError} as soon as the body is known to be invalid */
-  write(chunk: Uint8Array): void {
-    if (!this.#json.write(chunk)) throw invalidJson(this.#json);
-  }
-
-  /**
-   * Scans a large buffer, a few bytes in each turn of the event loop.
-   *
-   * @throws {InvalidRequestError} as `write` does
-   */
-  writeInTurns(bytes: Buffer): Promise<void> {
-    return inTurns([bytes], (part) => {
-      this.write(part);
-    });
-  }
-
-  /** @throws {InvalidRequestError} if the body is not a complete chat completion request */
-  end(): ChatRequest {
-    if (!this.#json.end()) throw invalidJson(this.#json);
-    return this.#reader.request();
-  }
-}
-
-/**
- * Scans a complete body, a few bytes in each turn of the event loop.
- *
- * @throws {InvalidRequestError} if it is not a chat completion request
- */
-export async function scanWhole(body: Buffer, fields?: OptionalFields): Promise<ChatRequest> {
-  const scanner = new ChatRequestScanner(fields);
-  await scanner.writeInTurns(body);
-  return scanner.end();
-}
-
 /** Fields that are read if the options of the router say so. */
 export interface OptionalFields {
   /** By which this client may choose among models and providers. */
@@ -112,7 +60,7 @@ export interface OptionalFields {
 }
 
 /** The part of the request that directly contains a value. */
-type MemberPosition =
+export type MemberPosition =
   | PromptPosition
   | ToolPosition
   | 'body'
@@ -145,7 +93,8 @@ type FieldRole =
   | 'schema'
   | 'google'
   | 'prediction'
-  | 'extra_body';
+  | 'extra_body'
+  | 'plain';
 
 const NO_ROUTING: ClientRoutingFields = new Set();
 const NO_TAGS: readonly TagSettings[] = [];
@@ -171,6 +120,7 @@ const FIELDS = new KeyMatcher<FieldRole>({
   prompt_cache_key: 'conversation',
   metadata: 'metadata',
   extra_body: 'extra_body',
+  ...Object.fromEntries(PLAIN_FIELDS.map((name) => [name, 'plain' as const])),
   ...Object.fromEntries(SETTINGS_FIELDS.map((name) => [name, 'extra_body' as const])),
   ...Object.fromEntries(Object.keys(BILLED_FIELDS).map((name) => [name, 'billed' as const])),
   ...Object.fromEntries(Object.keys(REJECTED_FIELDS).map((name) => [name, 'rejected' as const])),
@@ -178,7 +128,7 @@ const FIELDS = new KeyMatcher<FieldRole>({
 const OPTIONS = new KeyMatcher<FieldRole>({ include_usage: 'interpreted' });
 
 /** Builds a ChatRequest from the tokens of a JsonScanner. */
-class RequestReader implements JsonListener<MemberPosition> {
+export class RequestReader implements JsonListener<MemberPosition> {
   readonly #asked = new AskedFeatures();
   readonly #prompt = new PromptReader(this.#asked);
   #bodyKind: JsonKind = 'null';
@@ -398,7 +348,8 @@ class RequestReader implements JsonListener<MemberPosition> {
   #keepValue(kind: JsonKind, token: JsonToken): void {
     const text = kind === 'string' || kind === 'number' ? tokenText(token) : undefined;
     if (this.#name !== undefined) {
-      this.#values.set(this.#name, { kind, text, ...spanOf(token), key: this.#key });
+      const { start, end } = token;
+      this.#values.set(this.#name, { kind, text, start, end, key: this.#key });
       if (this.#role !== 'routing') return;
       this.#routingFields.push({
         name: this.#name,
@@ -474,7 +425,7 @@ class RequestReader implements JsonListener<MemberPosition> {
 
   #member(name: string): MemberSpan | undefined {
     const value = this.#values.get(name);
-    return value && { ...spanOf(value), key: value.key };
+    return value && { start: value.start, end: value.end, key: value.key };
   }
 
   #usageSplice(afterModel: number): Splice | undefined {

@@ -10,7 +10,8 @@ import {
   RequestBuffersFullError,
 } from '../errors/request-errors.ts';
 import { asError } from '../platform/as-error.ts';
-import { type ChatRequest, ChatRequestScanner, type OptionalFields, scanWhole } from './chat-request.ts';
+import type { ChatRequest, OptionalFields } from './chat-request.ts';
+import { ChatRequestScanner, scanAtOnce, scanWhole } from './scan-request.ts';
 import type { Exchange, RequestBody } from './exchange.ts';
 import { concatChunks, byteLength, ChunkCollector, type BodyChunks } from './body-chunks.ts';
 import { MAX_PART_BYTES, Turns, readBuffered } from './turns.ts';
@@ -61,9 +62,7 @@ export function scanBuffer(bytes: Buffer, limits: BodyLimits): Answer<ReadReques
   if (bytes.length > MAX_PART_BYTES) {
     return scanWhole(bytes, limits).then((request) => ({ body, request }));
   }
-  const scanner = new ChatRequestScanner(limits);
-  scanner.write(bytes);
-  return { body, request: scanner.end() };
+  return { body, request: scanAtOnce(bytes, limits) };
 }
 
 /** Scans a body as it arrives. */

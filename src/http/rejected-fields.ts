@@ -73,6 +73,27 @@ export const SETTINGS_FIELDS = [
   'samplingParams',
 ] as const;
 
+/** Common fields whose names look like none of those that are rejected: they need no further look. */
+export const PLAIN_FIELDS = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'seed',
+  'stop',
+  'frequency_penalty',
+  'presence_penalty',
+  'repetition_penalty',
+  'logprobs',
+  'top_logprobs',
+  'logit_bias',
+  'parallel_tool_calls',
+  'reasoning_effort',
+  'reasoning',
+  'verbosity',
+  'modalities',
+] as const;
+
 const MIN_NAME = 6;
 const MAX_NAME_LENGTH = 64;
 /** Names of limits for something other than the output. */

@@ -39,7 +39,7 @@ export class JsonScanner<Mark extends string> {
   fault: JsonFault = 'byte';
   /** Offset of the fault in the document. */
   faultAt = 0;
-  readonly #listener: JsonListener<Mark>;
+  #listener: JsonListener<Mark>;
   #isFaulty = false;
   #next = VALUE;
   /** Offset of the current chunk in the document. */
@@ -79,8 +79,9 @@ export class JsonScanner<Mark extends string> {
     this.#listener = listener;
   }
 
-  /** Resets the scanner for another document. */
-  begin(): void {
+  /** Resets the scanner for another document, which may have another listener. */
+  begin(listener: JsonListener<Mark> = this.#listener): void {
+    this.#listener = listener;
     this.#next = VALUE;
     this.#base = 0;
     this.#mark = this.#root;
@@ -90,6 +91,7 @@ export class JsonScanner<Mark extends string> {
       this.#arrays.length = 0;
     }
     this.#token.spaces = 0;
+    this.#token.bytes = NOTHING;
     this.#string.reset();
   }
 

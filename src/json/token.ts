@@ -32,7 +32,9 @@ export function tokenText(token: JsonToken): string | undefined {
 /** The first bytes of a token as written, with escapes. */
 export function tokenHead(token: JsonToken, length: number): string {
   const { bytes, from, to } = token;
-  return Buffer.from(bytes.buffer, bytes.byteOffset + from, Math.min(length, to - from)).toString();
+  // Without another object for each text, where the bytes are a Buffer already.
+  const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  return buffer.toString('utf8', from, Math.min(from + length, to));
 }
 
 /** The value of a hex digit; -1 for any other byte. */

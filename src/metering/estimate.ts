@@ -86,13 +86,13 @@ export interface QuoteRequest {
   /** Number of web searches in the hold. */
   readonly webSearches: number;
   /** Highest token count of its `prediction`: rejected prediction tokens are billed as additional output. Default: none. */
-  readonly predictedTokens?: number;
+  readonly predictedTokens?: number | undefined;
   /** Number of web searches that the balance must cover for admission. */
   readonly webSearchesNeeded: number;
   /** Requested features that the provider may bill beside tokens. Default: none. */
-  readonly features?: readonly AskedFeature[];
+  readonly features?: readonly AskedFeature[] | undefined;
   /** Highest expected fees for these features, before markup. Default: none. */
-  readonly fees?: NanoDollars;
+  readonly fees?: NanoDollars | undefined;
   /** The prices that may apply; the most expensive counts. */
   readonly prices: readonly Price[];
 }

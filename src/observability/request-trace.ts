@@ -94,16 +94,17 @@ export class RequestTrace {
     const clientRequestId = matching(headers['x-request-id'], FOREIGN_REQUEST_ID);
     const traceparent = matching(headers['traceparent'], TRACEPARENT);
     const tracestate = matching(headers['tracestate'], TRACESTATE);
-    this.started = {
+    const started: Writable<RequestStarted> = {
       requestId: id,
       endpoint,
       method,
       path: path.slice(0, MAX_PATH_LENGTH),
       startedAt: Date.now(),
-      ...(clientRequestId !== undefined && { clientRequestId }),
-      ...(traceparent !== undefined && { traceparent }),
-      ...(tracestate !== undefined && { tracestate }),
     };
+    if (clientRequestId !== undefined) started.clientRequestId = clientRequestId;
+    if (traceparent !== undefined) started.traceparent = traceparent;
+    if (tracestate !== undefined) started.tracestate = tracestate;
+    this.started = started;
   }
 
   authenticated({ account, key }: { readonly account: string; readonly key: string }): void {

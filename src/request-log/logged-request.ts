@@ -77,6 +77,12 @@ const MAX_TEXT = 256;
 /** As it is given to JSON, which leaves out what is undefined: each copy costs as much as the rest. */
 type Written<Members> = { readonly [Name in keyof Members]: Members[Name] | undefined };
 
+interface WrittenRequest extends Omit<Written<LoggedRequest>, 'createdAt' | 'attempts'> {
+  /** In ms since the epoch. */
+  readonly createdAt: number;
+  readonly attempts: readonly Written<LoggedAttempt>[];
+}
+
 /**
  * The row of a request; `readRow` is the other way.
  *
@@ -88,17 +94,14 @@ export function rowOf(ended: ResponseEnded, settled: Settled | undefined, replac
   return { id, account, json: JSON.stringify(written(ended, settled)), ...(replaces && { replaces }) };
 }
 
-function written(
-  ended: ResponseEnded,
-  settled: Settled | undefined,
-): Omit<Written<LoggedRequest>, 'attempts'> & { readonly attempts: readonly Written<LoggedAttempt>[] } {
+function written(ended: ResponseEnded, settled: Settled | undefined): WrittenRequest {
   const { requestId, startedAt, account = '', key = '', endpoint, status, errorCode, model } = ended;
   const { stream, firstByteMs, durationMs, ending, finishReason, clientRequestId, admitted } = ended;
   const provider = settled?.provider ?? ended.provider;
   const upstreamModel = settled?.upstreamModel ?? ended.upstreamModel;
   return {
     id: requestId,
-    createdAt: new Date(startedAt),
+    createdAt: startedAt,
     account,
     key,
     endpoint: endpoint === 'metered' ? 'metered' : 'completions',
@@ -142,7 +145,7 @@ function writtenAttempt(attempt: AttemptEnded, arrivedAt: number): Written<Logge
 export function readRow({ json }: RequestLogRow): LoggedRequest | undefined {
   try {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `rowOf` wrote it
-    const request = JSON.parse(json) as Omit<LoggedRequest, 'createdAt'> & { readonly createdAt: string };
+    const request = JSON.parse(json) as Omit<LoggedRequest, 'createdAt'> & { readonly createdAt: number };
     return { ...request, createdAt: new Date(request.createdAt) };
   } catch {
     return undefined;

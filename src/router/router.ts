@@ -163,9 +163,13 @@ export function createRouterWithTimers(
     active.handled = handled;
     tag(request, exchange.id);
     if (settings.waitUntil) guard(() => settings.waitUntil?.(settled(request)));
-    return handled.finally(() => {
+    const over = (): void => {
       requests.delete(slot);
       if (trace) hooks.observer?.end(trace, exchange.response);
+    };
+    return handled.then(over, (error: unknown) => {
+      over();
+      throw error;
     });
   }
 

@@ -104,20 +104,23 @@ export class Failover {
   async firstAnswer({ targets, request, progress }: FailoverRequest): Promise<FailoverResult> {
     const { client } = request;
     this.#budget = Math.min(MAX_BUDGET, this.#budget + BUDGET_SHARE);
-    for (const [n, target] of targets.entries()) {
-      if (n > 0 && this.#isEjectedByHand(target)) continue;
-      const isLastNow = (): boolean =>
-        this.#retries === undefined || targets.slice(n + 1).every((each) => this.#isEjectedByHand(each));
+    let n = 0;
+    for (const target of targets) {
+      n += 1;
+      if (n > 1 && this.#isEjectedByHand(target)) continue;
       for (let tries = 0; ; tries++) {
         client.throwIfDisconnected();
-        const tried = await this.#try(target, isLastNow(), request, progress);
-        if (tried.result && !tried.refused) return await this.#withFailure(tried.result, request);
+        const tried = await this.#try(target, this.#isLast(targets, n), request, progress);
+        const isFinal = tried.result !== undefined && !tried.refused;
         // An operator may have ejected the others meanwhile.
-        const isLast = isLastNow();
-        const waitMs = isLast ? this.#pauseBefore(tried, tries) : undefined;
+        const isLast = isFinal || this.#isLast(targets, n);
+        const waitMs = isLast && !isFinal ? this.#pauseBefore(tried, tries) : undefined;
         if (isLast && waitMs === undefined) {
-          if (tried.result) return await this.#withFailure(tried.result, request);
-          throw tried.error;
+          if (!tried.result) throw tried.error;
+          const { answer } = tried.result;
+          return isOperators(target, answer.status)
+            ? await this.#withFailure(tried.result, request)
+            : tried.result;
         }
         if (tried.result) this.#discard(tried.result, request);
         if (waitMs === undefined) break;
@@ -125,6 +128,12 @@ export class Failover {
       }
     }
     throw new TypeError('The model has no targets');
+  }
+
+  /** Whether no target is asked after the first `n`. */
+  #isLast(targets: readonly Target[], n: number): boolean {
+    if (this.#retries === undefined || n === targets.length) return true;
+    return targets.slice(n).every((each) => this.#isEjectedByHand(each));
   }
 
   #isEjectedByHand(target: Target): boolean {
@@ -193,12 +202,11 @@ export class Failover {
     });
   }
 
-  /** The answer for the client, with what the operator is to know of it. */
+  /** The answer for the client, an error that the operator can mend, with what the operator is to know of it. */
   async #withFailure(result: FailoverResult, request: ProviderRequest): Promise<FailoverResult> {
     const { answer, target } = result;
     const { client, requestId, trace } = request;
     const { status } = answer;
-    if (!isOperators(target, status)) return result;
     const peeked = await peek(answer, client);
     const failure = new UpstreamAnswerError(providerError(status, peeked.text));
     trace?.lastAttempt?.refused(failure.cause);

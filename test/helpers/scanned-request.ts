@@ -1,4 +1,5 @@
-import { type ChatRequest, ChatRequestScanner } from '../../src/http/chat-request.ts';
+import type { ChatRequest } from '../../src/http/chat-request.ts';
+import { ChatRequestScanner } from '../../src/http/scan-request.ts';
 
 export const MESSAGES = '"messages":[{"role":"user","content":"hi"}]';
 

@@ -31,6 +31,7 @@ export function parseUsd(text: string, what: string): NanoDollars {
 
 /** Writes USD exactly, with 2 to 9 decimals: `25.00`, `0.000000125`. */
 export function formatUsd(amount: NanoDollars): string {
+  if (amount === 0n) return '0.00';
   const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
   const decimals = digits.slice(-9).replace(/0{1,7}$/, '');
   return `${amount < 0n ? '-' : ''}${digits.slice(0, -9)}.${decimals}`;

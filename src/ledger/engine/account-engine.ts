@@ -1,6 +1,7 @@
 import {
   type AccountRows,
   type KeyRow,
+  type NewLine,
   type RequestRow,
   replyMeta,
   spendable,
@@ -36,7 +37,7 @@ import { renewDue, updateCredits } from './due-credits.ts';
 import { burn } from './lots.ts';
 import { larger, type NanoDollars, smaller } from '../contract/money.ts';
 import { requestTime } from '../contract/request-ids.ts';
-import { countEnd, countMore, type Ended, uncountExpiry } from './usage-counters.ts';
+import { countEnd, countMore, type Ended, type Mutable, uncountExpiry } from './usage-counters.ts';
 import { deleteAt, mayBeDeletedFree, raiseLowWater } from './retention.ts';
 import { type Transition, withAdmission, witnessed } from './witnesses.ts';
 
@@ -82,7 +83,6 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (invalid) return { code: invalid, ...replyMeta(account, now) };
   const key = registered ?? newKey({ key: command.key, name: '' }, now);
   const { holders, countedBy, sharesEndUser } = holdersFor(account, key, command.endUser, now);
-  const shares = sharesEndUser && { sharesEndUser };
   const duplicate = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
   if (duplicate && !restore) {
     const { id, state } = duplicate;
@@ -133,8 +133,10 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
     provider: undefined,
   });
   const available = spendable(account);
-  const meta = replyMeta(account, now);
-  return { code: 'ok', hold, available, ...ratesAt(holders, now), ...shares, ...meta };
+  const { seq } = replyMeta(account, now);
+  const reply = { code: 'ok' as const, hold, available, now, seq };
+  const rates = ratesAt(holders, now);
+  return rates || sharesEndUser ? { ...reply, ...rates, ...(sharesEndUser && { sharesEndUser }) } : reply;
 });
 
 /** Why a key is refused, whatever its limits are. */
@@ -226,36 +228,29 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
     now,
   );
   const { key } = request;
-  const line = {
-    type,
-    id: requestId,
-    amount: moved,
-    key,
-    model,
-    usage,
-    ...(dimensions && { dimensions }),
-  } as const;
-  const outcome = writtenOff > 0n ? { ...line, writtenOff } : line;
-  writeLine(account, now, type === 's' ? { ...outcome, hold } : outcome);
+  const line: Mutable<NewLine> = { type, id: requestId, amount: moved, key, model, usage };
+  if (dimensions) line.dimensions = dimensions;
+  if (writtenOff > 0n) line.writtenOff = writtenOff;
+  if (type === 's') line.hold = hold;
+  writeLine(account, now, line);
   updateCredits(account, now);
   const { available } = totals;
   const unspent = available + totals.held;
   const { seq } = replyMeta(account, now);
-  const told = {
-    ...(shared.length > 0 && { sharedDimensions: shared }),
-    ...budgetsIn(account, command, request, moved),
-  };
-  return {
-    code: 'ok',
+  const before = larger(unspentBefore, unspentRenewed);
+  const reply = {
+    code: 'ok' as const,
     charged,
     writtenOff,
     available,
     unspent,
-    unspentBefore: larger(unspentBefore, unspentRenewed),
-    ...told,
+    unspentBefore: before,
     now,
     seq,
   };
+  const budgets = budgetsIn(account, command, request, moved);
+  if (shared.length === 0) return budgets ? { ...reply, ...budgets } : reply;
+  return { ...reply, sharedDimensions: shared, ...budgets };
 });
 
 /** The budgets member of a reply. */
@@ -265,7 +260,8 @@ function budgetsIn(
   request: RequestRow,
   moved: NanoDollars,
 ): { readonly budgets?: readonly MovedBudget[] } | undefined {
-  const budgets = watchesBudgets ? movedBudgets(account, request, moved) : [];
+  if (!watchesBudgets) return undefined;
+  const budgets = movedBudgets(account, request, moved);
   return budgets.length > 0 ? { budgets } : undefined;
 }
 
@@ -440,13 +436,7 @@ function growHold(account: AccountRows, request: RequestRow, more: NanoDollars, 
 function endRequest(
   account: AccountRows,
   request: RequestRow,
-  {
-    state,
-    amount,
-    tokens,
-    inParts = false,
-    ...ended
-  }: Ended & {
+  ended: Ended & {
     readonly state: FinalState;
     readonly amount: NanoDollars;
     readonly tokens: number;
@@ -462,6 +452,7 @@ function endRequest(
   shared: readonly string[];
 } {
   const { totals } = account;
+  const { state, amount, tokens, inParts = false } = ended;
   const running = request.state === 'held';
   const hold = running ? request.amount : 0n;
   const already = request.state === 'expired' ? request.amount : 0n;

@@ -269,12 +269,11 @@ export function endUserOfRow(id: string): { readonly key?: string; readonly endU
   return { ...(key !== '' && { key }), endUser: decodeURIComponent(id.slice(at + 1)) };
 }
 
+/** A line of the journal that is to be written. */
+export type NewLine = Omit<JournalLine, 'seq' | 'at' | 'available'>;
+
 /** Appends the next line to the journal, with the current `available`. */
-export function writeLine(
-  account: AccountRows,
-  now: number,
-  line: Omit<JournalLine, 'seq' | 'at' | 'available'>,
-): void {
+export function writeLine(account: AccountRows, now: number, line: NewLine): void {
   const { totals } = account;
   totals.seq += 1n;
   account.append({ ...line, seq: totals.seq, at: now, available: totals.available });

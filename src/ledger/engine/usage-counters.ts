@@ -52,13 +52,16 @@ export function countEnd(
   return countDimensions(account, day, dimensions, counts);
 }
 
+const NO_DIMENSIONS: readonly string[] = [];
+
 /** Adds to the row of each dimension; returns those in which that is the shared row. */
 function countDimensions(
   { dimensions: rows }: AccountRows,
   day: string,
-  dimensions: Dimensions = {},
+  dimensions: Dimensions | undefined,
   counts: UsageCounts,
 ): readonly string[] {
+  if (!dimensions) return NO_DIMENSIONS;
   const shared: string[] = [];
   for (const [dimension, value] of Object.entries(dimensions)) {
     const isShared = !rows.has(day, dimension, value) && rows.values(day, dimension) >= MAX_DIMENSION_VALUES;

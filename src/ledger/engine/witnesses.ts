@@ -44,8 +44,9 @@ export function withAdmission(account: AccountRows | undefined, command: Settle)
   return { ...command, witnesses: [...witnesses, { type: 'request', id, state: 'settled', isFree }] };
 }
 
-function isRolledBack(account: AccountRows | undefined, { witnesses = [] }: Witnessed): boolean {
-  return account !== undefined && witnesses.some((witness) => !isPresent(account, witness));
+function isRolledBack(account: AccountRows | undefined, { witnesses }: Witnessed): boolean {
+  if (!account || !witnesses) return false;
+  return witnesses.some((witness) => !isPresent(account, witness));
 }
 
 /** Whether the witness is present, or may have been compacted or deleted since. */

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
-import { ChatRequestScanner } from '../../../src/http/chat-request.ts';
+import { ChatRequestScanner } from '../../../src/http/scan-request.ts';
 import {
   type ModelOptions,
   type Pricing,

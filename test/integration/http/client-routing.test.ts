@@ -2,7 +2,8 @@ import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { createChatCompletionsRouter } from '../../../src/index.ts';
-import { scanWhole, spliceRequest } from '../../../src/http/chat-request.ts';
+import { spliceRequest } from '../../../src/http/chat-request.ts';
+import { scanWhole } from '../../../src/http/scan-request.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerJson, completionBody, type Provider, startProvider } from '../../helpers/provider.ts';
 import { runs } from '../../helpers/runs.ts';

@@ -1,7 +1,8 @@
 import { describe, it } from 'vitest';
 
 import { InvalidRequestError } from '../../../src/errors/request-errors.ts';
-import { type ChatRequest, ChatRequestScanner } from '../../../src/http/chat-request.ts';
+import type { ChatRequest } from '../../../src/http/chat-request.ts';
+import { ChatRequestScanner } from '../../../src/http/scan-request.ts';
 import { type RequestEdits, spliceRequest } from '../../../src/http/splice-request.ts';
 import type { Random } from '../../simulation/random.ts';
 import { cut, fuzz, FUZZ_TIMEOUT, mutated, someText } from './fuzz.ts';

@@ -8,7 +8,8 @@ import {
   namesOf,
   withMovedLimit,
 } from '../../../src/http/apply-body-rules.ts';
-import { ChatRequestScanner, spliceRequest } from '../../../src/http/chat-request.ts';
+import { spliceRequest } from '../../../src/http/chat-request.ts';
+import { ChatRequestScanner } from '../../../src/http/scan-request.ts';
 import type { OutputLimitEdit } from '../../../src/http/splice-request.ts';
 import { resolveTargetRules, type TargetRules } from '../../../src/catalog/resolve-body-rules.ts';
 import { resolveProvider } from '../../../src/catalog/resolve-provider.ts';

@@ -4,7 +4,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { InvalidRequestError } from '../../../src/errors/request-errors.ts';
-import { type ChatRequest, ChatRequestScanner, scanWhole } from '../../../src/http/chat-request.ts';
+import type { ChatRequest } from '../../../src/http/chat-request.ts';
+import { ChatRequestScanner, scanWhole } from '../../../src/http/scan-request.ts';
 import { REJECTED_FIELDS } from '../../../src/http/rejected-fields.ts';
 import { MESSAGES, request, scan } from '../../helpers/scanned-request.ts';
 import { runs } from '../../helpers/runs.ts';

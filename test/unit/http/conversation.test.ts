@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { ChatRequestScanner } from '../../../src/http/chat-request.ts';
+import { ChatRequestScanner } from '../../../src/http/scan-request.ts';
 import type { ConversationFields } from '../../../src/http/conversation-reader.ts';
 import { resolveSticky } from '../../../src/options/resolve-sticky.ts';
 import { RunningHash } from '../../../src/platform/running-hash.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { scanWhole } from '../../../src/http/chat-request.ts';
+import { scanWhole } from '../../../src/http/scan-request.ts';
 import { readMessages, withMessages } from '../../../src/http/messages.ts';
 
 const MANY = 1_000_000;

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { ChatRequestScanner } from '../../../src/http/chat-request.ts';
+import { ChatRequestScanner } from '../../../src/http/scan-request.ts';
 import { type RequestEdits, spliceRequest } from '../../../src/http/splice-request.ts';
 import { runs } from '../../helpers/runs.ts';
 

@@ -15,6 +15,11 @@ export class MemoryRequestLog implements RequestLogStore {
 
   async append(rows: readonly RequestLogRow[]): Promise<void> {
     for (const row of rows) {
+      const last = this.#rows.at(-1);
+      if (!last || last.id < row.id) {
+        this.#rows.push(row);
+        continue;
+      }
       const index = this.#indexOf(row.id);
       this.#rows.splice(index, this.#rows[index]?.id === row.id ? 1 : 0, row);
     }
