@@ -18,6 +18,8 @@ export class ChunkCollector {
   #block: Buffer = Buffer.alloc(0);
   #from = 0;
   #to = 0;
+  /** Bytes of all small chunks: the next block is as large, so that they are few and none is mostly empty. */
+  #smallBytes = 0;
   readonly #minBlockBytes: number;
 
   /** @param minBlockBytes - of the first block; more for chunks that are taken soon */
@@ -32,10 +34,11 @@ export class ChunkCollector {
       this.#chunks.push(chunk);
       return;
     }
+    this.#smallBytes += chunk.length;
     if (this.#to + chunk.length > this.#block.length) {
       this.#endBlock();
       this.#block = Buffer.allocUnsafeSlow(
-        Math.min(MAX_BLOCK_BYTES, Math.max(this.#minBlockBytes, this.length)),
+        Math.min(MAX_BLOCK_BYTES, Math.max(this.#minBlockBytes, this.#smallBytes)),
       );
       this.#from = 0;
       this.#to = 0;
@@ -50,6 +53,7 @@ export class ChunkCollector {
     const chunks = this.#chunks;
     this.#chunks = [];
     this.length = 0;
+    this.#smallBytes = 0;
     return chunks;
   }
 

@@ -39,6 +39,7 @@ export class JsonStringScanner {
   reset(): void {
     this.#escape = 0;
     this.#missing = 0;
+    this.#plain.close();
   }
 
   /** Prepares the next bytes of the document, including those outside strings. */
@@ -161,7 +162,10 @@ export class StringFastPath {
   asciiChars = 0;
   nonAsciiChars = 0;
 
+  /** The whole memory that the bytes are a part of: the parts of a chunk share one view. */
   #words: DataView = NO_WORDS;
+  /** Where the bytes begin in it. */
+  #offset = 0;
   /** Range of the chunk in which words may begin; empty if the two are equal. */
   #from = 0;
   #end = 0;
@@ -172,10 +176,17 @@ export class StringFastPath {
     if (to - from < MIN_BYTES) return;
     const start = afterCut(bytes, from);
     const end = beforeCut(bytes, to);
-    if (!isUtf8(bytes.subarray(start, end))) return;
-    this.#words = new DataView(bytes.buffer, bytes.byteOffset, end);
+    if (!isUtf8(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end))) return;
+    if (this.#words.buffer !== bytes.buffer) this.#words = new DataView(bytes.buffer);
+    this.#offset = bytes.byteOffset;
     this.#from = start;
     this.#end = end - 3;
+  }
+
+  /** Keeps no bytes. */
+  close(): void {
+    this.#end = this.#from;
+    this.#words = NO_WORDS;
   }
 
   /** Whether a word may begin at this index, which must be the beginning of a character. */
@@ -190,8 +201,9 @@ export class StringFastPath {
    */
   pass(bytes: Uint8Array, index: number): number {
     const words = this.#words;
-    const end = this.#end;
-    let at = index;
+    const offset = this.#offset;
+    const end = offset + this.#end;
+    let at = offset + index;
     /** Bytes that are not ASCII, and those of them that are continuation bytes. */
     let nonAscii = 0;
     let continued = 0;
@@ -206,9 +218,10 @@ export class StringFastPath {
         continued += countHigh(high & ~(word << 1));
       }
     }
+    const to = at - offset;
     this.nonAsciiChars = nonAscii - continued;
-    this.asciiChars = at - index - nonAscii;
-    return at === index ? index : afterCut(bytes, at);
+    this.asciiChars = to - index - nonAscii;
+    return to === index ? index : afterCut(bytes, to);
   }
 }
 

@@ -32,6 +32,12 @@ export interface AuthenticatorOptions {
 /** A few hundred bytes each. Rejected keys have their own cache, so a flood of them can't evict valid ones. */
 const MAX_CALLERS = 50_000;
 const MAX_REJECTED = 10_000;
+
+/** Bounds a cache by its number of entries, without a place for each of them from the start: four megabytes, which every full collection would read. */
+const placesFor = (most: number): { readonly maxSize: number; readonly sizeCalculation: () => number } => ({
+  maxSize: most,
+  sizeCalculation: () => 1,
+});
 /** Short, because a rejected key may be created a moment later. */
 const REJECTED_TTL_MS = 2000;
 
@@ -46,12 +52,12 @@ export class Authenticator {
   readonly #headerDependent = new WeakSet<Caller | Error>();
   /** Counts invalidations, and remembers the latest for each key: a look-up that began before it is discarded. */
   #generation = 0;
-  readonly #invalidated = new LRUCache<string, number>({ max: MAX_REJECTED });
+  readonly #invalidated = new LRUCache<string, number>(placesFor(MAX_REJECTED));
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
     this.#callers = new LRUCache<string, Caller, KeyLookup>({
-      max: MAX_CALLERS,
+      ...placesFor(MAX_CALLERS),
       ttl: options.keyCacheMs,
       fetchMethod: async (hash, _stale, { context, options: entry }) => {
         const began = performance.now();
@@ -61,8 +67,11 @@ export class Authenticator {
         return caller;
       },
     });
-    this.#policies = new LRUCache({ max: MAX_CALLERS, ttl: options.keyCacheMs });
-    this.#rejected = new LRUCache({ max: MAX_REJECTED, ttl: Math.min(options.keyCacheMs, REJECTED_TTL_MS) });
+    this.#policies = new LRUCache({ ...placesFor(MAX_CALLERS), ttl: options.keyCacheMs });
+    this.#rejected = new LRUCache({
+      ...placesFor(MAX_REJECTED),
+      ttl: Math.min(options.keyCacheMs, REJECTED_TTL_MS),
+    });
   }
 
   /**

@@ -33,8 +33,10 @@ export function parseUsd(text: string, what: string): NanoDollars {
 export function formatUsd(amount: NanoDollars): string {
   if (amount === 0n) return '0.00';
   const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
-  const decimals = digits.slice(-9).replace(/0{1,7}$/, '');
-  return `${amount < 0n ? '-' : ''}${digits.slice(0, -9)}.${decimals}`;
+  const point = digits.length - 9;
+  let end = digits.length;
+  while (end > point + 2 && digits.endsWith('0', end)) end--;
+  return `${amount < 0n ? '-' : ''}${digits.slice(0, point)}.${digits.slice(point, end)}`;
 }
 
 export function smaller(a: NanoDollars, b: NanoDollars): NanoDollars {
