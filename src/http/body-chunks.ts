@@ -8,6 +8,7 @@ export type BodyChunks = readonly Buffer[];
 /** A Buffer object takes some hundred bytes: chunks smaller than this are copied into a shared block. */
 const SMALL_CHUNK_BYTES = 1024;
 const MAX_BLOCK_BYTES = 65_536;
+const NO_BLOCK: Buffer = Buffer.alloc(0);
 
 /** Collects chunks in little more memory than they have bytes, however small they are. */
 export class ChunkCollector {
@@ -15,7 +16,7 @@ export class ChunkCollector {
   length = 0;
   #chunks: Buffer[] = [];
   /** Small chunks are copied here; the bytes from `#from` to `#to` are not in `#chunks` yet. */
-  #block: Buffer = Buffer.alloc(0);
+  #block = NO_BLOCK;
   #from = 0;
   #to = 0;
   /** Bytes of all small chunks: the next block is as large, so that they are few and none is mostly empty. */

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 
 import type { Answer } from '../async/answer.ts';
+import { PassingMap } from '../async/passing-map.ts';
 import { Timeout } from '../async/timeout.ts';
 import {
   InvalidRequestError,
@@ -283,7 +284,7 @@ export interface BufferLimits {
 export class BufferedBytes {
   readonly #maxBytes: number;
   readonly #maxBytesPerKey: number;
-  readonly #keys = new Map<string, KeyBuffers>();
+  readonly #keys = new PassingMap<KeyBuffers>();
   #held = 0;
 
   constructor({ maxBodyBytes, maxBufferedBytes }: BufferLimits) {

@@ -72,6 +72,8 @@ class AccountAnswers {
  */
 export class EstimateCalibration {
   readonly #byAccount = new Map<string, AccountAnswers>();
+  /** The account that was used last. */
+  #newest: string | undefined;
   /** Accounts whose answers had hidden tokens. */
   readonly #hides = new Evidence();
   #surelyHides = false;
@@ -156,6 +158,8 @@ export class EstimateCalibration {
   /** The account's own answers; marks them as the most recently used. */
   #of(account: string): AccountAnswers {
     const answers = this.#byAccount.get(account) ?? new AccountAnswers();
+    if (account === this.#newest) return answers;
+    this.#newest = account;
     this.#byAccount.delete(account);
     this.#byAccount.set(account, answers);
     const [oldest] = this.#byAccount.keys();

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 
+import { PassingMap } from '../async/passing-map.ts';
 import { LATE_ROWS_MS, type RequestLogStore, TRIM_STEP } from '../ledger/contract/request-log.ts';
 import type { Hooks, ResponseEnded, Settled } from '../observability/hooks.ts';
 import { type LoggedRequest, rowOf } from './logged-request.ts';
@@ -75,8 +76,8 @@ interface Pending {
  */
 export class RequestLogWriter implements RequestLog {
   readonly #options: RequestLogOptions;
-  readonly #pending = new Map<string, Pending>();
-  readonly #early = new Map<string, Settled>();
+  readonly #pending = new PassingMap<Pending>();
+  readonly #early = new PassingMap<Settled>();
   readonly #refusals = new RefusalQuota();
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -147,7 +148,8 @@ export class RequestLogWriter implements RequestLog {
   async forget(account: string): Promise<void> {
     while (this.#writing) await this.#writing;
     this.#waiting = this.#waiting.filter(({ ended }) => ended.account !== account);
-    for (const [id, { ended }] of this.#pending) if (ended.account === account) this.#pending.delete(id);
+    for (const [id, { ended }] of [...this.#pending.entries()])
+      if (ended.account === account) this.#pending.delete(id);
     await this.#options.store.forget(account);
     const before = idAt(this.#options.now());
     const timer = setTimeout(() => void again(), LATE_ROWS_MS).unref();
@@ -197,7 +199,7 @@ export class RequestLogWriter implements RequestLog {
       this.#add({ ended, settled, replaces: false });
       return;
     }
-    const [oldest] = this.#pending.size < MAX_PENDING ? [] : this.#pending;
+    const [oldest] = this.#pending.size < MAX_PENDING ? [] : this.#pending.entries();
     if (oldest) {
       this.#writePending(oldest[1]);
       this.#pending.delete(oldest[0]);
@@ -214,8 +216,8 @@ export class RequestLogWriter implements RequestLog {
       this.#add({ ended: pending.ended, settled, replaces: pending.isWritten });
       return;
     }
-    const [oldest] = this.#early.size < MAX_EARLY ? [] : this.#early.keys();
-    if (oldest !== undefined) this.#early.delete(oldest);
+    const [oldest] = this.#early.size < MAX_EARLY ? [] : this.#early.values();
+    if (oldest) this.#early.delete(oldest.requestId);
     this.#early.set(requestId, settled);
   }
 

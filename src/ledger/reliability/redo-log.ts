@@ -243,7 +243,9 @@ export function leavesTrace(change: Change): change is Exclude<Trace, LiveHold> 
 export class RedoLog {
   readonly #now: () => number;
   readonly #forgetsAccounts: boolean;
+  /** The one that was used last is the last. */
   readonly #accounts = new Map<string, WatchedAccount>();
+  #newest: WatchedAccount | undefined;
   /** Changes of all accounts, oldest first. */
   readonly #entries = new Set<Entry>();
   #expiredAt: number;
@@ -259,9 +261,11 @@ export class RedoLog {
   watch(id: string): WatchedAccount {
     if (this.#forgetsAccounts) return new WatchedAccount(id, this.#now());
     let account = this.#accounts.get(id);
+    if (account && account === this.#newest) return account;
     if (account) this.#accounts.delete(id);
     else account = new WatchedAccount(id, this.#now());
     this.#accounts.set(id, account);
+    this.#newest = account;
     if (this.#accounts.size > MAX_ACCOUNTS) this.#forgetOne();
     return account;
   }

@@ -9,6 +9,7 @@ import {
   requestRecord,
   type RequestRow,
 } from '../../engine/account-rows.ts';
+import { PassingMap } from '../../../async/passing-map.ts';
 import type { AccountState, DeletedAccount, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
 import { ACCOUNT_POLICY, type FoundKey } from '../../contract/key-records.ts';
 import { SESSION_PREFIX } from '../../contract/reserved-ids.ts';
@@ -55,7 +56,7 @@ export class SqliteAccount implements AccountRows {
   readonly #allowances: SqliteAllowances;
   readonly dimensions: SqliteDimensions;
   /** Requests whose row in the file is held. */
-  readonly #held = new Map<string, RequestRow>();
+  readonly #held = new PassingMap<RequestRow>();
   /** No request in the file has a greater id; undefined until that was looked up. */
   #newestId: string | undefined;
   readonly #leases: DueRequests = { query: FIRST_LEASE, from: 0 };
