@@ -109,11 +109,11 @@ it('what a provider said to one process counts in the others, also if Redis was 
     .poll(async () => {
       await one.tick();
       await other.tick();
-      return other.capacity.exhaustedMs(target, 'key');
+      return other.capacity.exhaustedMs(target, 'key', 1);
     })
     .toBe(60_000);
   now += 59_000;
-  expect(other.capacity.exhaustedMs(target, 'key')).toBe(1000);
+  expect(other.capacity.exhaustedMs(target, 'key', 1)).toBe(1000);
   expect(other.capacity.concerns([target])).toBe(true);
 });
 
@@ -143,6 +143,6 @@ it('what one process says is known to the others by their next report, whenever 
     one.capacity.exhausted(target, `key ${n}`, 60_000);
     await one.tick();
     await other.tick();
-    expect(other.capacity.exhaustedMs(target, `key ${n}`)).toBe(60_000);
+    expect(other.capacity.exhaustedMs(target, `key ${n}`, 1)).toBe(60_000);
   }
 });

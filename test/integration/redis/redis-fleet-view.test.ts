@@ -44,6 +44,8 @@ async function sync(member: string, report: Report = {}): Promise<SlotState | Ne
     leastTokens: 0,
     running: 0,
     isLeaving: false,
+    sent: { requests: 0, tokens: 0 },
+    words: {},
     ...report,
     seq,
     used: report.used ? [{ requests, tokens, agoMs }] : [],
@@ -175,6 +177,8 @@ describe('a slot', () => {
       wanted: NOTHING,
       leastTokens: 0,
       running: 0,
+      sent: { requests: 0, tokens: 0 },
+      words: {},
     };
     const used = [{ requests: 1, tokens: 0, agoMs: 0 }];
     await real.fleet.sync({ slot: 'groq', member: 'm', epoch, seq: 1, isLeaving: false, ...terms, used });
