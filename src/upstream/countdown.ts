@@ -19,9 +19,9 @@ export class Countdown {
   #reported = 0;
   /** All that the fleet sent, by its last state; undefined before the first. */
   #ofFleet: number | undefined;
-  /** Numbers of the words that the fleet knows, and that is being reported. */
-  #known = 0;
-  #telling = 0;
+  /** The number of the word that the fleet knows, and of the one that is being reported. */
+  #known: number | undefined;
+  #telling: number | undefined;
   /** This process's part of what is left, by the last state of the fleet. */
   #granted = Infinity;
 
@@ -74,8 +74,8 @@ export class Countdown {
 
   /** What the fleet doesn't know of the provider's word yet. */
   newWord(now: number): LimitWord | undefined {
-    this.#telling = this.#number;
     if (this.#number === this.#known || this.#until <= now) return undefined;
+    this.#telling = this.#number;
     const forMs = Math.ceil(this.#until - now);
     const ofFleet = this.#ofFleet;
     if (ofFleet === undefined) return { left: this.#most - this.#sent + this.#unreported, at: undefined, forMs };
@@ -88,7 +88,8 @@ export class Countdown {
     if (this.#ofFleet !== undefined) this.#sent += sent - this.#ofFleet - this.#reported;
     this.#ofFleet = sent;
     this.#reported = 0;
-    this.#known = this.#telling;
+    this.#known = this.#telling ?? this.#known;
+    this.#telling = undefined;
     const number = this.#sent - this.#unreported - (sent - at);
     if (forMs > 0 && (number > this.#number || this.#until <= now)) {
       this.#number = number;
@@ -104,6 +105,7 @@ export class Countdown {
     this.#ofFleet = undefined;
     this.#reported = 0;
     this.#unreported = 0;
-    this.#known = 0;
+    this.#known = undefined;
+    this.#telling = undefined;
   }
 }

@@ -87,7 +87,7 @@ for i = 1, #fields, 2 do
     seq = n[1]
   elseif kind == 'm' and n[2] <= now then
     -- What it used of this is not known.
-    lost[#lost + 1] = {n[3], n[4], n[5], n[12] or 0, n[13] or 0}
+    lost[#lost + 1] = {n[3], n[4], n[5], n[11] or 0, n[12] or 0}
     stale[#stale + 1] = fields[i]
   elseif kind == 'm' then
     members = members + 1
@@ -99,7 +99,7 @@ for i = 1, #fields, 2 do
     end
     running = running + n[10]
     for j = 1, 2 do
-      local of_word = n[11 + j] or 0
+      local of_word = n[10 + j] or 0
       granted_words[j] = granted_words[j] + of_word
       unmet_words[j] = unmet_words[j] + math.max(0, n[6 + j] - of_word)
     end
