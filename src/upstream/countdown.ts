@@ -78,7 +78,8 @@ export class Countdown {
     this.#telling = this.#number;
     const forMs = Math.ceil(this.#until - now);
     const ofFleet = this.#ofFleet;
-    if (ofFleet === undefined) return { left: this.#most - this.#sent + this.#unreported, at: undefined, forMs };
+    if (ofFleet === undefined)
+      return { left: this.#most - this.#sent + this.#unreported, at: undefined, forMs };
     const before = this.#sent - this.#unreported - this.#reported;
     return { left: this.#most - this.#number, at: ofFleet + this.#number - before, forMs };
   }

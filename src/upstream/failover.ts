@@ -142,7 +142,7 @@ export class Failover {
     const detached = progress.asking(target);
     try {
       const sent = await this.#provider.send(target, request, progress, detached);
-            const { status } = sent.answer;
+      const { status } = sent.answer;
       if (isFailure(status) || (!isLast && status === 404)) {
         const waitMs = retryAfterMs(sent.answer.headers);
         // A rate limit on a client's own key must not eject the target for others.

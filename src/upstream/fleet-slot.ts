@@ -1,4 +1,10 @@
-import type { NewSlot, SlotReport, SlotState, WordAmounts, WordState } from '../ledger/contract/fleet-view.ts';
+import type {
+  NewSlot,
+  SlotReport,
+  SlotState,
+  WordAmounts,
+  WordState,
+} from '../ledger/contract/fleet-view.ts';
 import type { UpstreamLimits } from '../options/upstream-limits.ts';
 import type { Countdown } from './countdown.ts';
 

@@ -10,16 +10,17 @@ import { SlidingWindow } from './sliding-window.ts';
 
 /** Keys and models of a provider whose words are kept (LRU). */
 const MAX_WORDS = 1000;
-/** What is left is scarce if it is less than this process sends in so many minutes. */
+/** What is left is scarce if it is less than this process sends in this number of minutes, at the rate of the last one. */
 const SCARCE_MINUTES = 4;
-/** So many requests, or so much of the largest one, are scarce in any case: they may be sent at once. */
+/** This number of requests, or of the largest one's tokens, is scarce in any case: they may be sent at once. */
 const FEW_REQUESTS = 8;
 const FEW_OF_LARGEST = 2;
 /**
- * So long a word that something is left holds at least, in buckets, which are seconds: limits that slide or refill say when a little
- * more is free, and by then the answers that know better are on their way.
+ * The shortest time that a word holds, if something is left, in buckets, which are seconds: limits that slide or refill say when a
+ * little more is free, and by then the answers that know better are on their way.
  */
 const HOLD_BUCKETS = 2;
+const MINUTE_BUCKETS = 60;
 
 export interface WordTerms {
   /** Other processes count, too. */
@@ -82,8 +83,8 @@ export class ProviderWord implements SharedWord {
   /** Of this process, in the last minute. */
   readonly #sentRequests: SlidingWindow;
   readonly #sentTokens: SlidingWindow;
-  /** Tokens of the largest request. */
-  #largest = 0;
+  /** The largest request of about the last minute, in tokens, and when it was sent. */
+  #largest = { tokens: 0, at: -Infinity };
 
   constructor(terms: WordTerms, slot: FleetSlot | undefined) {
     this.#terms = terms;
@@ -93,11 +94,12 @@ export class ProviderWord implements SharedWord {
     slot?.share(this);
   }
 
-  /** @param tokens - an estimate */
-  send(tokens: number, now: number): CountedRequest {
+  /** @param estimate - in tokens */
+  send(estimate: number, now: number): CountedRequest {
+    const tokens = Math.round(estimate);
     const requestNumber = this.requests.send(1);
     const tokenNumber = this.tokens.send(tokens);
-    this.#largest = Math.max(this.#largest, tokens);
+    this.#sized(tokens, now);
     const bucket = this.#sentRequests.bucketAt(now);
     this.#sentRequests.add(1, bucket);
     this.#sentTokens.add(tokens, bucket);
@@ -114,7 +116,7 @@ export class ProviderWord implements SharedWord {
   }
 
   answered(request: CountedRequest, { requests, tokens }: LimitsLeft, now: number): void {
-    this.#largest = Math.max(this.#largest, request.tokens);
+    this.#sized(request.tokens, now);
     const until = ({ left, resetMs }: LimitLeft): number =>
       now + Math.max(resetMs, left > 0 ? HOLD_BUCKETS * this.#terms.bucketMs : 0);
     if (requests) this.requests.said(request.requestNumber, requests.left, until(requests));
@@ -122,7 +124,7 @@ export class ProviderWord implements SharedWord {
     this.#look(now);
   }
 
-  /** Until a request of so many tokens may be sent, in ms; 0 if it may. */
+  /** Until a request with this estimate of tokens may be sent, in ms; 0 if it may. */
   waitMs(tokens: number, now: number): number {
     const until = Math.max(this.requests.lacksUntil(1, now), this.tokens.lacksUntil(tokens, now));
     return until > 0 ? until - now : (this.#slot?.wordWaitMs(tokens, now) ?? 0);
@@ -140,10 +142,15 @@ export class ProviderWord implements SharedWord {
     this.tokens.forget();
   }
 
+  #sized(tokens: number, now: number): void {
+    const isOld = now - this.#largest.at > MINUTE_BUCKETS * this.#terms.bucketMs;
+    if (isOld || tokens >= this.#largest.tokens) this.#largest = { tokens, at: now };
+  }
+
   /** Has requests look at what is left, and the fleet divide it, if it is scarce. */
   #look(now: number): void {
     const { requests, tokens } = this;
-    const few = FEW_OF_LARGEST * this.#largest;
+    const few = FEW_OF_LARGEST * this.#largest.tokens;
     const until = Math.max(requests.lacksUntil(FEW_REQUESTS, now), tokens.lacksUntil(few, now));
     if (until > 0) this.#terms.onScarce(until);
     const isScarce =

@@ -47,7 +47,9 @@ async function report(slot: string, member: string, requests: number): Promise<S
     wanted: { requests: 10, tokens: 0, running: 0 },
     leastTokens: 0,
     running: 0,
-    isLeaving: false, sent: { requests: 0, tokens: 0 }, words: {},
+    isLeaving: false,
+    sent: { requests: 0, tokens: 0 },
+    words: {},
   };
   const { epoch } = await store.fleet.sync({ ...terms, epoch: '', seq: 1 });
   const state = await store.fleet.sync({ ...terms, epoch, seq: 2 });

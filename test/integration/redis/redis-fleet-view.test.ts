@@ -1,7 +1,14 @@
 import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import type { EjectedTarget, LimitWord, NewSlot, SlotReport, SlotState, TargetChange } from '../../../src/index.ts';
+import type {
+  EjectedTarget,
+  LimitWord,
+  NewSlot,
+  SlotReport,
+  SlotState,
+  TargetChange,
+} from '../../../src/index.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { namespace } from '../../helpers/redis-ledger.ts';
 import { useRedis } from '../../helpers/use-redis.ts';
@@ -162,14 +169,25 @@ describe('a slot', () => {
   it("keeps the provider's newest word, counted down by what its members sent since", async () => {
     const open = { limits: {} };
     // No state is known yet: what is left is as of now.
-    const first = await state('one', { ...open, sent: { requests: 3, tokens: 300 }, words: { requests: word(20) } });
+    const first = await state('one', {
+      ...open,
+      sent: { requests: 3, tokens: 300 },
+      words: { requests: word(20) },
+    });
     expect(first.words).toEqual({
       requests: { left: 20, at: 3, forMs: 30_000, sent: 3, granted: 10, spare: 10 },
       tokens: { left: 0, at: 0, forMs: 0, sent: 300, granted: 0, spare: 0 },
     });
     now += 2 * SECOND;
     const other = await state('two', { ...open, sent: { requests: 5, tokens: 0 } });
-    expect(other.words.requests).toMatchObject({ left: 20, at: 3, forMs: 28_000, sent: 8, granted: 2, spare: 3 });
+    expect(other.words.requests).toMatchObject({
+      left: 20,
+      at: 3,
+      forMs: 28_000,
+      sent: 8,
+      granted: 2,
+      spare: 3,
+    });
     // Of an earlier request, and of a later one.
     const old = await state('two', { ...open, words: { requests: word(50, 2) } });
     expect(old.words.requests).toMatchObject({ left: 20, at: 3 });
@@ -185,7 +203,10 @@ describe('a slot', () => {
   });
 
   it("divides the provider's word beside the limits of options, by what each member wants", async () => {
-    const asks = (requests: number): Report => ({ wanted: { ...NOTHING, requests, tokens: 100 * requests }, leastTokens: 100 });
+    const asks = (requests: number): Report => ({
+      wanted: { ...NOTHING, requests, tokens: 100 * requests },
+      leastTokens: 100,
+    });
     const one = await state('one', { ...asks(6), words: { requests: word(8), tokens: word(1000) } });
     expect(one.granted.requests).toBe(53);
     expect([one.words.requests.granted, one.words.tokens.granted]).toEqual([7, 800]);

@@ -75,7 +75,9 @@ it('what one process spends of the tokens that a provider says are left, makes a
     return redis.hgetall(key);
   };
   const reportsOf = (fields: Record<string, string>): readonly number[] =>
-    Object.entries(fields).flatMap(([name, text]) => (name.startsWith('m') ? [Number.parseInt(text, 10)] : []));
+    Object.entries(fields).flatMap(([name, text]) =>
+      name.startsWith('m') ? [Number.parseInt(text, 10)] : [],
+    );
   // Tokens: what was sent, what was sent by the word, what may be.
   const leftOf = ({ s2 = '' }: Record<string, string>): number => {
     const [, at = 0, most = 0] = s2.split(' ').map(Number);

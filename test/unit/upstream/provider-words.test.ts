@@ -33,7 +33,9 @@ describe('what a provider says is left of its requests', () => {
     expect([capacity.exhaustedMs(target, 'key', 1), capacity.concerns([target])]).toEqual([0, true]);
     capacity.sent(target, 'key', 1);
     expect([capacity.exhaustedMs(target, 'key', 1), capacity.concerns([target])]).toEqual([59_000, true]);
-    expect([capacity.exhaustedMs(target, 'another', 1), capacity.exhaustedMs(other, 'key', 1)]).toEqual([0, 0]);
+    expect([capacity.exhaustedMs(target, 'another', 1), capacity.exhaustedMs(other, 'key', 1)]).toEqual([
+      0, 0,
+    ]);
     pass(59_000);
     expect([capacity.exhaustedMs(target, 'key', 1), capacity.concerns([target])]).toEqual([0, false]);
   });
@@ -139,7 +141,10 @@ describe('what a provider says is left of its tokens', () => {
     capacity.answered(target, '', capacity.sent(target, '', 10), tokens(10, 50));
     pass(1999);
     expect(capacity.exhaustedMs(target, '', 11)).toBe(1);
-    capacity.answered(target, '', capacity.sent(target, '', 10), { exhaustedMs: 50, tokens: { left: 0, resetMs: 50 } });
+    capacity.answered(target, '', capacity.sent(target, '', 10), {
+      exhaustedMs: 50,
+      tokens: { left: 0, resetMs: 50 },
+    });
     expect(capacity.exhaustedMs(target, '', 11)).toBe(50);
     pass(50);
     expect(capacity.exhaustedMs(target, '', 11)).toBe(0);

@@ -71,7 +71,11 @@ describe('what a provider says of its limits', () => {
     });
     expect(limitsLeft({ 'x-ratelimit-remaining': '7' }).requests).toEqual({ left: 7, resetMs: 1000 });
     expect(
-      limitsLeft({ 'x-ratelimit-remaining-tokens': '-7', 'x-ratelimit-reset-tokens': '4', 'ratelimit-remaining': 'x' }),
+      limitsLeft({
+        'x-ratelimit-remaining-tokens': '-7',
+        'x-ratelimit-reset-tokens': '4',
+        'ratelimit-remaining': 'x',
+      }),
     ).toEqual({ exhaustedMs: 4000, tokens: { left: 0, resetMs: 4000 } });
     expect(limitsLeft({ 'x-ratelimit-remaining-images': '7' })).toEqual({ exhaustedMs: 0 });
   });

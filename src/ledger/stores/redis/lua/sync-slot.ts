@@ -139,15 +139,14 @@ local is_leaving = ARGV[16] == '1'
 if not is_leaving then members = members + 1 end
 -- Each gets what it wants, and a part of the rest; where that is not enough, what is left in proportion.
 local function part(free, mine, others, least)
-  if is_leaving then return 0 end
   local spare = free - mine - others
   if spare >= 0 then return mine + math.ceil(spare / (2 * members)) end
   if mine == 0 or free < least then return 0 end
   return math.min(free, mine, math.max(least, math.floor(free * mine / (mine + others))))
 end
 local function share(limit, i, least)
-  local mine = tonumber(ARGV[10 + i])
   if is_leaving then return 0 end
+  local mine = tonumber(ARGV[10 + i])
   if not limit then return mine end
   -- What is more than the limit fits when nothing counts.
   if least > limit and used[i] + granted[i] == 0 then return math.min(mine, least) end
@@ -180,12 +179,11 @@ local waits = {wait(requests, 1), wait(tokens, 2)}
 local said, of_words = {}, {0, 0}
 for j = 1, 2 do
   local sent, number, most, ends = unpack(words[j])
-  local free, spare = most - sent - granted_words[j], 0
-  if ends > now then
+  local free = ends > now and most - sent - granted_words[j] or 0
+  if ends > now and not is_leaving then
     of_words[j] = part(free, tonumber(ARGV[10 + j]), unmet_words[j], least[j])
-    spare = math.max(0, free - of_words[j])
   end
-  said[j] = {most - number, number, math.max(0, ends - now), sent, of_words[j], spare}
+  said[j] = {most - number, number, math.max(0, ends - now), sent, of_words[j], math.max(0, free - of_words[j])}
   if sent ~= 0 or ends > 0 then
     redis.call('HSET', KEYS[1], 's' .. j, table.concat(texts(words[j]), ' '))
   end
