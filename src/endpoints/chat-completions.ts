@@ -21,7 +21,7 @@ import { type AdmitServices, type AdmittedRequest, admitRequest, planFor } from 
 import type { ParallelGuard } from './parallel-guard.ts';
 import { guardBeside, requestHooks } from './request-hooks.ts';
 import { saidDimensions } from './said-dimensions.ts';
-import { takeRoom } from './take-room.ts';
+import { likelyTokens, takeRoom } from './take-room.ts';
 import { relayAnswer, type RelayServices } from './relay-answer.ts';
 import { RequestProgress } from './request-progress.ts';
 import { limitFor } from '../billing/admission.ts';
@@ -117,6 +117,7 @@ export async function chatCompletion(
       byokKey,
       conversation,
       room,
+      tokens: room?.tokens ?? likelyTokens(hold.terms.quote, read.request),
       startedAt,
       onError,
       trace,

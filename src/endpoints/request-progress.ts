@@ -17,6 +17,7 @@ import type { AttemptProgress, Abortable, RunningAttempts } from '../upstream/at
 import type { AttemptReport } from '../upstream/circuit-breaker.ts';
 import { errorInAnswer, isSilent } from '../upstream/provider-errors.ts';
 import type { Conversation } from '../upstream/conversations.ts';
+import type { CountedRequest } from '../upstream/provider-words.ts';
 import type { RecentErrors } from '../upstream/recent-errors.ts';
 import type { FailoverResult } from '../upstream/failover.ts';
 
@@ -41,7 +42,7 @@ export interface ProgressTerms {
   readonly isRefused: () => boolean;
 }
 
-type AnsweredAttempt = Pick<FailoverResult, 'report' | 'failure' | 'target' | 'key'> & {
+type AnsweredAttempt = Pick<FailoverResult, 'report' | 'failure' | 'target' | 'key' | 'counted'> & {
   readonly answer: Pick<FailoverResult['answer'], 'status'>;
 };
 
@@ -58,6 +59,7 @@ export class RequestProgress implements AttemptProgress {
   #running: Slot<Abortable> | undefined;
   #detached: DetachedRead | undefined;
   #report: AttemptReport | undefined;
+  #counted: CountedRequest | undefined;
   #end: RelayEnd | undefined;
   #attempts = 0;
   /** Number of the attempt at the current target; undefined before one is sent. */
@@ -109,8 +111,9 @@ export class RequestProgress implements AttemptProgress {
   }
 
   /** This target's answer goes to the client. */
-  answered({ report, failure, target, key, answer: { status } }: AnsweredAttempt): void {
+  answered({ report, failure, target, key, counted, answer: { status } }: AnsweredAttempt): void {
     this.#report = report;
+    this.#counted = counted;
     const { conversation } = this.#terms;
     if (conversation && status < 300) this.#active.trace?.continued(conversation.answered(target, key));
     this.#addOrigin(failure);
@@ -151,6 +154,8 @@ export class RequestProgress implements AttemptProgress {
     // To the provider's side, the client has left.
     if (this.#terms.isRefused()) this.#outcome = { ...this.#outcome, ending: 'refused' };
     this.#report?.over();
+    const usage = this.#outcome.answer?.meter.usage;
+    if (usage) this.#counted?.end(usage.promptTokens + usage.completionTokens);
     this.#forgetRunning();
     this.#detached?.end();
     this.#active.trace?.ended(this.#outcome, this.#terms.startedAt, this.#end);

@@ -90,7 +90,8 @@ function outcomeOf(error: unknown): WaitOutcome {
   return error instanceof UpstreamAtCapacityError ? 'timed_out' : 'refused';
 }
 
-function likelyTokens({ promptTokens, outputCap, n }: Quote, request: ChatRequest): number {
+/** Of prompt and answer; those that limits of tokens count until the usage is known. */
+export function likelyTokens({ promptTokens, outputCap, n }: Quote, request: ChatRequest): number {
   const isNamed = request.maxTokens !== undefined || request.maxCompletionTokens !== undefined;
   return promptTokens + n * (isNamed ? outputCap : Math.min(outputCap, ASSUMED_OUTPUT));
 }

@@ -7,8 +7,8 @@ import type { LimitUse, ProviderLimitStatus } from '../observability/provider-st
 import type { UpstreamLimits } from '../options/upstream-limits.ts';
 import type { FleetSlot } from './fleet-slot.ts';
 import type { FleetSync } from './fleet-sync.ts';
+import { type CountedRequest, ProviderWords, uncounted } from './provider-words.ts';
 import type { LimitsLeft } from './rate-limits.ts';
-import { RequestsLeft } from './requests-left.ts';
 import { SlidingWindow } from './sliding-window.ts';
 
 /** What one attempt takes of the limits of its target. */
@@ -21,6 +21,8 @@ export interface Permit {
 
 /** Targets and keys that said that a limit is used up (LRU). */
 const MAX_EXHAUSTED = 1000;
+/** Slots of a provider that are found again (LRU). */
+const MAX_SLOTS = 1000;
 /** Names the counters of a provider's key for all models: no model has this name. */
 const ALL_MODELS = '';
 /** Of a provider without keys. */
@@ -44,18 +46,27 @@ export class Capacity {
   readonly #counters = new WeakMap<Provider, Map<string, Counters>>();
   /** Until when a provider's headers say that a limit is used up. */
   readonly #exhausted = new LRUCache<string, number>({ max: MAX_EXHAUSTED });
-  readonly #requestsLeft = new RequestsLeft();
-  /** Until no target and key is used up, by the providers' word. */
-  #exhaustedUntil = 0;
+  readonly #words: ProviderWords;
+  /** By provider, key and model: what limits of options count, and what the provider said. */
+  readonly #slots = new WeakMap<Provider, LRUCache<string, FleetSlot>>();
+  /** Until all targets and keys have enough left for a request, by the providers' word. */
+  #scarceUntil = 0;
   readonly #freed = new Set<() => void>();
   readonly #now: () => number;
   readonly #fleet: FleetSync | undefined;
-  readonly #bucketMs: number | undefined;
+  readonly #bucketMs: number;
 
-  constructor({ fleet, bucketMs, now = () => performance.now() }: CapacityOptions = {}) {
+  constructor({ fleet, bucketMs = 1000, now = () => performance.now() }: CapacityOptions = {}) {
     this.#now = now;
     this.#fleet = fleet;
     this.#bucketMs = bucketMs;
+    this.#words = new ProviderWords({
+      slotOf: (provider, key, model) => this.#slotOf(provider, key, model),
+      bucketMs,
+      onScarce: (until) => {
+        this.#noteScarce(until);
+      },
+    });
     fleet?.onExhausted((slot, until) => {
       this.#noteExhausted(slot, until);
     });
@@ -67,7 +78,7 @@ export class Capacity {
   /** Whether a request for these targets has to look for room. */
   concerns(targets: readonly Target[]): boolean {
     for (const { limits, provider } of targets) if (limits || provider.limits) return true;
-    return this.#exhaustedUntil > 0 && this.#exhaustedUntil > this.#now();
+    return this.#scarceUntil > 0 && this.#scarceUntil > this.#now();
   }
 
   /**
@@ -84,27 +95,27 @@ export class Capacity {
     );
   }
 
-  /** Until the provider has something left of its limits, by its own word and what was sent since, in ms; 0 if it has. */
-  exhaustedMs(target: Target, key: string): number {
-    if (this.#exhaustedUntil === 0) return 0;
+  /**
+   * Until the provider takes the request, by its own word, what was sent since, and what other processes may send, in ms; 0 if it does.
+   *
+   * @param tokens - of prompt and answer; an estimate
+   */
+  exhaustedMs(target: Target, key: string, tokens: number): number {
+    const now = this.#now();
     const { provider, model } = target;
     const until = this.#exhausted.get(exhaustedKey(provider, key, model)) ?? 0;
-    return Math.max(0, Math.max(until, this.#requestsLeft.usedUpUntil(target, key)) - this.#now());
+    return Math.max(0, until - now, this.#words.find(target, key)?.waitMs(tokens, now) ?? 0);
   }
 
-  /** A request is sent with the operator's key. Returns its number, for `answered`. */
-  sent(target: Target, key: string): number {
-    const number = this.#requestsLeft.sent(target, key);
-    if (number > 0) this.#noteUsedUp(this.#requestsLeft.usedUpUntil(target, key));
-    return number;
+  /** A request is sent with the operator's key. @param tokens - as above */
+  sent(target: Target, key: string, tokens: number): CountedRequest {
+    return this.#words.find(target, key)?.send(tokens, this.#now()) ?? uncounted(tokens);
   }
 
-  /** The provider's answer said what is left of the limits of this key. @param number - of the request */
-  answered(target: Target, key: string, number: number, { exhaustedMs, requests }: LimitsLeft): void {
-    if (exhaustedMs > 0) this.exhausted(target, key, exhaustedMs);
-    if (!requests) return;
-    this.#requestsLeft.answered(target, key, number, requests.left, this.#now() + requests.resetMs);
-    this.#noteUsedUp(this.#requestsLeft.usedUpUntil(target, key));
+  /** The provider's answer said what is left of the limits of this key. @param request - as `sent` returned it */
+  answered(target: Target, key: string, request: CountedRequest, left: LimitsLeft): void {
+    if (left.exhaustedMs > 0) this.exhausted(target, key, left.exhaustedMs);
+    if (left.requests || left.tokens) this.#words.of(target, key).answered(request, left, this.#now());
   }
 
   /** A limit of this key is used up. */
@@ -117,11 +128,11 @@ export class Capacity {
 
   #noteExhausted(slot: string, until: number): void {
     this.#exhausted.set(slot, until);
-    this.#noteUsedUp(until);
+    this.#noteScarce(until);
   }
 
-  #noteUsedUp(until: number): void {
-    this.#exhaustedUntil = Math.max(this.#exhaustedUntil, until);
+  #noteScarce(until: number): void {
+    this.#scarceUntil = Math.max(this.#scarceUntil, until);
   }
 
   /** Takes room, whether there is some or not: `waitMs` says so. */
@@ -188,10 +199,20 @@ export class Capacity {
     const name = `${key}\n${model}`;
     let counters = ofProvider.get(name);
     if (!counters) {
-      counters = new Counters(this.#bucketMs, this.#fleet, JSON.stringify([provider.name, key, model]));
+      counters = new Counters(this.#bucketMs, this.#slotOf(provider, key, model));
       ofProvider.set(name, counters);
     }
     return counters;
+  }
+
+  #slotOf(provider: Provider, key: string, model: string): FleetSlot | undefined {
+    if (!this.#fleet) return undefined;
+    let slots = this.#slots.get(provider);
+    if (!slots) this.#slots.set(provider, (slots = new LRUCache({ max: MAX_SLOTS })));
+    const name = JSON.stringify([provider.name, key, model]);
+    const slot = slots.get(name) ?? this.#fleet.slot(name);
+    slots.set(name, slot);
+    return slot;
   }
 }
 
@@ -204,10 +225,11 @@ class Counters {
   /** What the fleet leaves to this process. */
   readonly #slot: FleetSlot | undefined;
 
-  constructor(bucketMs: number | undefined, fleet: FleetSync | undefined, name: string) {
+  constructor(bucketMs: number, slot: FleetSlot | undefined) {
     this.#requests = new SlidingWindow(bucketMs);
     this.#tokens = new SlidingWindow(bucketMs);
-    this.#slot = fleet?.slot(name, (now) => ({
+    this.#slot = slot;
+    slot?.count((now) => ({
       requests: this.#requests.entriesAt(now),
       tokens: this.#tokens.entriesAt(now),
     }));

@@ -151,19 +151,17 @@ export class Failover {
     const detached = progress.asking(target);
     try {
       const sent = await this.#provider.send(target, request, progress, detached);
-      const { asksUsage, key } = sent;
       const { status } = sent.answer;
       if (isFailure(status) || (!isLast && status === 404)) {
         const waitMs = retryAfterMs(sent.answer.headers);
         // A rate limit on a client's own key must not eject the target for others.
         if (isTargetsFault(status) && !(target.usesByok && status === 429)) report.failed(Date.now(), waitMs);
-        const { answer } = sent;
-        return { result: { answer, asksUsage, key, target, report }, refused: true, retryAfterMs: waitMs };
+        return { result: { ...sent, target, report }, refused: true, retryAfterMs: waitMs };
       }
       if (!isLast && mayBeTooLong(status)) {
         const { text, answer } = await peek(sent.answer, request.client);
         report.answered(Date.now());
-        return { result: { answer, asksUsage, key, target, report }, refused: saysTooLong(text) };
+        return { result: { ...sent, answer, target, report }, refused: saysTooLong(text) };
       }
       const isAnswer = status >= 200 && status < 300;
       const begun = isAnswer && !isLast;
@@ -171,7 +169,7 @@ export class Failover {
         ? await this.#waitForFirstEvent(sent.answer, report.sentAt, target, request, detached)
         : sent.answer;
       report.answered(Date.now());
-      return { result: { answer, asksUsage, key, target, report } };
+      return { result: { ...sent, answer, target, report } };
     } catch (thrown) {
       const error = asError(thrown);
       const isProviders = error instanceof UpstreamError || error instanceof UpstreamTimeoutError;

@@ -1,5 +1,12 @@
-import type { NewSlot, SlotReport, SlotState } from '../ledger/contract/fleet-view.ts';
+import type {
+  NewSlot,
+  SlotReport,
+  SlotState,
+  WordAmounts,
+  WordState,
+} from '../ledger/contract/fleet-view.ts';
 import type { UpstreamLimits } from '../options/upstream-limits.ts';
+import type { Countdown } from './countdown.ts';
 
 /** How a slot learns of its fleet, and how often. */
 export interface FleetTerms {
@@ -11,13 +18,19 @@ export interface FleetTerms {
   readonly leaseMs: number;
   /** The slot is used: it reports from now on. */
   readonly join: (slot: FleetSlot) => void;
-  /** All that this process sent in the last minute. */
-  readonly history: (now: number) => SlotHistory;
+}
+
+/** What a provider says is left of its limits, counted down. */
+export interface SharedWord extends WordAmounts<Countdown> {
+  /** The fleet says what it knows of the word, and this process's part of it. */
+  hear(words: WordAmounts<WordState>, now: number): void;
+  /** Of what this process reported, the fleet knows nothing. */
+  forget(): void;
 }
 
 type Amounts = readonly (readonly [bucket: number, amount: number])[];
 
-/** What was used, by bucket. */
+/** What was used in the last minute, by bucket. */
 export interface SlotHistory {
   readonly requests: Amounts;
   readonly tokens: Amounts;
@@ -27,6 +40,8 @@ interface Use {
   readonly requests: number;
   readonly tokens: number;
 }
+
+const NO_HISTORY: SlotHistory = { requests: [], tokens: [] };
 
 /** After this many intervals without use a slot leaves: nothing that it used counts any more. */
 const IDLE_INTERVALS = 244;
@@ -42,7 +57,9 @@ export class FleetSlot {
   readonly name: string;
   readonly member: string;
   readonly #terms: FleetTerms;
-  #limits: UpstreamLimits = {};
+  #limits: UpstreamLimits | undefined;
+  #history: ((now: number) => SlotHistory) | undefined;
+  #word: SharedWord | undefined;
   #isMember = false;
   /** Reports since it was last used. */
   #idle = 0;
@@ -70,10 +87,20 @@ export class FleetSlot {
     this.#terms = terms;
   }
 
+  /** Limits of options are counted, too. @param history - all that this process sent */
+  count(history: (now: number) => SlotHistory): void {
+    this.#history = history;
+  }
+
+  /** The provider's word is shared, too. */
+  share(word: SharedWord): void {
+    this.#word = word;
+  }
+
   /** As `Capacity.waitMs`; undefined if nothing is known of the fleet. */
   waitMs(limits: UpstreamLimits, tokens: number, now: number): number | undefined {
     this.#limits = limits;
-    this.#use();
+    this.use();
     const state = this.#stateAt(now);
     if (!state) return undefined;
     const lacks = this.#lacks(state, tokens);
@@ -89,15 +116,34 @@ export class FleetSlot {
     );
   }
 
+  /** Until this process may send a request by its part of what the provider said is left, in ms; 0 if it may, or knows of no part. */
+  wordWaitMs(tokens: number, now: number): number {
+    const state = this.#stateAt(now);
+    if (!state) return 0;
+    const lacks = this.#lacksOfWord(tokens, now);
+    if (!lacks.any || this.#mayBorrow(spareOf(state), lacks, tokens)) return 0;
+    this.use();
+    this.#ask(tokens);
+    return Math.max(1, this.#terms.intervalMs - (now - this.#heardAt));
+  }
+
+  /** A request was sent, of what the provider counts. */
+  sent(tokens: number, now: number): void {
+    if (!this.#isMember) return;
+    // What limits of options count has asked before.
+    if (!this.#limits) this.#ask(tokens);
+    if (this.#stateAt(now)) this.#hasBorrowed ||= this.#lacksOfWord(tokens, now).any;
+  }
+
   /** The last word of the fleet, for operators; undefined if there is none. A process that doesn't use the slot hears of it for a while. */
   look(limits: UpstreamLimits, now: number): SlotState | undefined {
     this.#limits = limits;
-    if (!this.#isMember) this.#use();
+    if (!this.#isMember) this.use();
     return this.#stateAt(now);
   }
 
   begin(tokens: number): void {
-    this.#use();
+    this.use();
     this.#ask(tokens);
     if (this.#state) this.#hasBorrowed ||= this.#lacks(this.#state, tokens).any;
     this.#running += 1;
@@ -133,6 +179,8 @@ export class FleetSlot {
       this.#reported = this.#used;
       this.#used = new Map();
       this.#seq += 1;
+      this.#word?.requests.beginReport();
+      this.#word?.tokens.beginReport();
     }
     const { requests, tokens, least } = this.#demand;
     this.#expected = {
@@ -145,8 +193,9 @@ export class FleetSlot {
       requests: Math.round(this.#expected.requests),
       tokens: Math.round(this.#expected.tokens),
     };
-    const { requestsPerMinute, tokensPerMinute, concurrentRequests } = this.#limits;
+    const { requestsPerMinute, tokensPerMinute, concurrentRequests } = this.#limits ?? {};
     const { bucketMs, leaseMs } = this.#terms;
+    const [requestsWord, tokensWord] = [this.#word?.requests.newWord(now), this.#word?.tokens.newWord(now)];
     return {
       slot: this.name,
       member: this.member,
@@ -167,6 +216,11 @@ export class FleetSlot {
       wanted: { ...wanted, running: wanted.requests },
       leastTokens: Math.round(this.#leastTokens),
       running: this.#running,
+      sent: { requests: this.#word?.requests.reported ?? 0, tokens: this.#word?.tokens.reported ?? 0 },
+      words: {
+        ...(requestsWord && { requests: requestsWord }),
+        ...(tokensWord && { tokens: tokensWord }),
+      },
       isLeaving,
     };
   }
@@ -186,12 +240,14 @@ export class FleetSlot {
         tokens -= used.tokens;
       }
       this.#left = { requests, tokens };
+      this.#word?.hear(state.words, now);
       return false;
     }
     this.#state = undefined;
     this.#reported = undefined;
     this.#used = new Map();
-    const { requests, tokens } = this.#terms.history(now);
+    this.#word?.forget();
+    const { requests, tokens } = this.#history?.(now) ?? NO_HISTORY;
     for (const [bucket, amount] of requests) this.#used.set(bucket, { requests: amount, tokens: 0 });
     for (const [bucket, amount] of tokens) {
       this.#used.set(bucket, { requests: this.#used.get(bucket)?.requests ?? 0, tokens: amount });
@@ -210,7 +266,8 @@ export class FleetSlot {
     return now - this.#heardAt > this.#terms.freshMs ? undefined : this.#state;
   }
 
-  #use(): void {
+  /** It reports from now on. */
+  use(): void {
     this.#idle = 0;
     if (this.#isMember) return;
     this.#isMember = true;
@@ -224,20 +281,21 @@ export class FleetSlot {
   }
 
   #lacks(state: SlotState, tokens: number): Lack {
-    const { requestsPerMinute, tokensPerMinute, concurrentRequests } = this.#limits;
+    const { requestsPerMinute, tokensPerMinute, concurrentRequests } = this.#limits ?? {};
     const lacksRequests = requestsPerMinute !== undefined && this.#left.requests < 1;
     const lacksTokens = tokensPerMinute !== undefined && this.#left.tokens < tokens;
     const lacksRunning = concurrentRequests !== undefined && this.#running >= state.granted.running;
-    return {
-      requests: lacksRequests,
-      tokens: lacksTokens,
-      running: lacksRunning,
-      any: lacksRequests || lacksTokens || lacksRunning,
-    };
+    return lack(lacksRequests, lacksTokens, lacksRunning);
+  }
+
+  #lacksOfWord(tokens: number, now: number): Lack {
+    const word = this.#word;
+    const lacksRequests = word?.requests.exceedsGrant(1, now) ?? false;
+    return lack(lacksRequests, word?.tokens.exceedsGrant(tokens, now) ?? false, false);
   }
 
   /** Where much is left that no process was granted, one request in each interval is let through. */
-  #mayBorrow({ left, members }: SlotState, lacks: Lack, tokens: number): boolean {
+  #mayBorrow({ left, members }: Pick<SlotState, 'left' | 'members'>, lacks: Lack, tokens: number): boolean {
     if (this.#hasBorrowed) return false;
     return (
       (!lacks.requests || left.requests >= members) &&
@@ -253,4 +311,13 @@ interface Lack {
   readonly tokens: boolean;
   readonly running: boolean;
   readonly any: boolean;
+}
+
+function lack(requests: boolean, tokens: boolean, running: boolean): Lack {
+  return { requests, tokens, running, any: requests || tokens || running };
+}
+
+/** What no process was granted of the provider's word. */
+function spareOf({ words, members }: SlotState): Pick<SlotState, 'left' | 'members'> {
+  return { left: { requests: words.requests.spare, tokens: words.tokens.spare, running: 0 }, members };
 }

@@ -5,7 +5,7 @@ import type { FleetView } from '../ledger/contract/fleet-view.ts';
 import { asError } from '../platform/as-error.ts';
 import { breakerName } from './circuit-breaker.ts';
 import type { FleetHealth } from './fleet-health.ts';
-import { FleetSlot, type SlotHistory } from './fleet-slot.ts';
+import { FleetSlot } from './fleet-slot.ts';
 import type { SharedConversations } from './shared-conversations.ts';
 
 export interface FleetSyncOptions {
@@ -76,8 +76,7 @@ export class FleetSync {
     await this.#shareTurns();
   }
 
-  /** @param history - all that this process sent in the last minute */
-  slot(name: string, history: (now: number) => SlotHistory): FleetSlot {
+  slot(name: string): FleetSlot {
     const { bucketMs, process } = this.#options;
     return new FleetSlot(name, `${process}-${(this.#made += 1)}`, {
       bucketMs,
@@ -87,7 +86,6 @@ export class FleetSync {
       join: (slot) => {
         this.#join(slot);
       },
-      history,
     });
   }
 

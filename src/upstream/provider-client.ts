@@ -15,6 +15,7 @@ import type { Conversation } from './conversations.ts';
 import { peek } from './peek.ts';
 import { providerError, saysQuotaSpent, saysUsageOptionUnknown } from './provider-errors.ts';
 import type { ProviderKey, ProviderKeys } from './provider-keys.ts';
+import type { CountedRequest } from './provider-words.ts';
 import { limitedMs, limitsLeft } from './rate-limits.ts';
 import type { RecentErrors } from './recent-errors.ts';
 import type { RequestRoom } from './request-room.ts';
@@ -43,6 +44,8 @@ export interface ProviderRequest {
   readonly conversation: Conversation | undefined;
   /** Undefined where its targets have no limits. */
   readonly room: RequestRoom | undefined;
+  /** An estimate of prompt and answer. */
+  readonly tokens: number;
   readonly client: ClientConnection;
   /** Arrival time of the client's request, from `performance.now()`. */
   readonly startedAt: number;
@@ -67,6 +70,8 @@ export interface SendResult {
   readonly asksUsage: boolean;
   /** The name of the provider's key; undefined for a client's own, and for a provider without keys. */
   readonly key: string | undefined;
+  /** Undefined for a client's own key, and where no key has served it. */
+  readonly counted: CountedRequest | undefined;
 }
 
 const NO_KEYS: readonly ProviderKey[] = [];
@@ -162,14 +167,17 @@ export class ProviderClient {
     const read = targeted.byokKey ?? key?.read();
     const apiKey = read instanceof Promise ? await read : read;
     if (targeted.byokKey === undefined) request.room?.assertTaken(target, key?.name);
-    const number = targeted.byokKey === undefined ? this.#capacity.sent(target, key?.name ?? '') : undefined;
+    const counted =
+      targeted.byokKey === undefined
+        ? this.#capacity.sent(target, key?.name ?? '', request.tokens)
+        : undefined;
     try {
       const answer = await this.#attempt(targeted, apiKey, asksUsage);
       if (isSuccess(answer)) key?.worked();
       else if (answer.status === 429) key?.limit(target.model, limitedMs(answer.received));
       key?.answered(target.model, answer.received);
-      if (number !== undefined) this.#noteLimits(target, key, number, answer);
-      return { answer, asksUsage, key: key?.name };
+      if (counted) this.#noteLimits(target, key, counted, answer);
+      return { answer, asksUsage, key: key?.name, counted };
     } catch (error) {
       // The only key is used all the same: operators see that it was rejected.
       if (isKeyRefused(error)) key?.eject(request.account);
@@ -204,14 +212,14 @@ export class ProviderClient {
         if (request.room?.take(target, key.name) === false) continue;
         try {
           const apiKey = await key.read();
-          const number = this.#capacity.sent(target, key.name);
+          const counted = this.#capacity.sent(target, key.name, request.tokens);
           const answer = await this.#attempt(targeted, apiKey, asksUsage);
           if (isSuccess(answer)) key.worked();
           key.answered(model, answer.received);
-          const forMs = this.#noteLimits(target, key, number, answer);
+          const forMs = this.#noteLimits(target, key, counted, answer);
           if (answer.status !== 429) {
             if (forMs > 0) key.limit(target.model, forMs);
-            return { answer, asksUsage, key: key.name };
+            return { answer, asksUsage, key: key.name, counted };
           }
           const peeked = await peek(answer, client);
           const isSpent = saysQuotaSpent(peeked.text);
@@ -229,7 +237,7 @@ export class ProviderClient {
       if (!kept) throw refusal ?? new UpstreamAtCapacityError(request.room?.waitMs(target) ?? Infinity);
       const answer = this.#withShortestWait(kept.answer, targeted);
       kept = undefined;
-      return { answer, asksUsage, key: undefined };
+      return { answer, asksUsage, key: undefined, counted: undefined };
     } finally {
       kept?.answer.body.destroy();
     }
@@ -250,16 +258,16 @@ export class ProviderClient {
   /**
    * Remembers what the key has left, as its answer says. Returns for how long it has nothing, in ms; 0 if it has something.
    *
-   * @param number - the request's, as `Capacity.sent` gave it
+   * @param counted - the request, as `Capacity.sent` returned it
    */
   #noteLimits(
     target: Target,
     key: ProviderKey | undefined,
-    number: number,
+    counted: CountedRequest,
     { received }: ProviderAnswer,
   ): number {
     const left = limitsLeft(received);
-    this.#capacity.answered(target, key?.name ?? '', number, left);
+    this.#capacity.answered(target, key?.name ?? '', counted, left);
     return left.exhaustedMs;
   }
 

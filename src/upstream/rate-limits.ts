@@ -24,8 +24,16 @@ export function retryAfterMs(headers: IncomingHttpHeaders, now: number = Date.no
 export interface LimitsLeft {
   /** Until all limits have requests or tokens left, in ms; 0 if they do now. */
   readonly exhaustedMs: number;
-  /** The limit of requests that has the fewest left, and when it resets. */
-  readonly requests?: { readonly left: number; readonly resetMs: number };
+  /** The limit of requests that has the fewest left. */
+  readonly requests?: LimitLeft;
+  /** The limit of tokens that has the fewest left. */
+  readonly tokens?: LimitLeft;
+}
+
+export interface LimitLeft {
+  readonly left: number;
+  /** Until the limit resets. */
+  readonly resetMs: number;
 }
 
 const NOTHING_SAID: LimitsLeft = { exhaustedMs: 0 };
@@ -45,14 +53,16 @@ export function limitsLeft(headers: IncomingHttpHeaders, now: number = Date.now(
     const ms = typeof reset === 'string' ? untilReset(reset, now) : undefined;
     const resetMs = Math.min(ms ?? DEFAULT_WAIT_MS, MAX_WAIT_MS);
     if (left <= 0) said = { ...said, exhaustedMs: Math.max(said.exhaustedMs, resetMs) };
-    else if (isOfRequests(name) && !(said.requests && said.requests.left <= left))
-      said = { ...said, requests: { left: Math.floor(left), resetMs } };
+    const kind = kindOf(name);
+    if (!kind || (said[kind]?.left ?? Infinity) <= left) continue;
+    said = { ...said, [kind]: { left: Math.max(0, Math.floor(left)), resetMs } };
   }
   return said;
 }
 
-function isOfRequests(name: string): boolean {
-  return name.includes('requests') || name.endsWith('ratelimit-remaining');
+function kindOf(name: string): 'requests' | 'tokens' | undefined {
+  if (name.includes('tokens')) return 'tokens';
+  return name.includes('requests') || name.endsWith('ratelimit-remaining') ? 'requests' : undefined;
 }
 
 /** `exhaustedMs` of `limitsLeft`. */

@@ -146,7 +146,7 @@ export class RequestRoom {
     const { byokKey, tokens } = this.#terms;
     if (byokKey(target.provider.name) !== undefined) return [0, 0];
     const { capacity } = this.#services;
-    return [capacity.waitMs(target, key, tokens), capacity.exhaustedMs(target, key)];
+    return [capacity.waitMs(target, key, tokens), capacity.exhaustedMs(target, key, tokens)];
   }
 
   #keysOf(target: Target): readonly string[] {

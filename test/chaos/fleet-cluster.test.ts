@@ -48,6 +48,8 @@ async function report(slot: string, member: string, requests: number): Promise<S
     leastTokens: 0,
     running: 0,
     isLeaving: false,
+    sent: { requests: 0, tokens: 0 },
+    words: {},
   };
   const { epoch } = await store.fleet.sync({ ...terms, epoch: '', seq: 1 });
   const state = await store.fleet.sync({ ...terms, epoch, seq: 2 });

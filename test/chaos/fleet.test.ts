@@ -100,6 +100,49 @@ it('8 processes send what a provider allows them together: at most 1 % of it is 
   }
 });
 
+it('8 processes without options send what a provider says is left, and the rest elsewhere: at most 1 % of it is refused, and 5 % idle', async () => {
+  const [server, limited, spare] = await Promise.all([startRedis(), startProvider(), startProvider()]);
+  onTestFinished(async () => {
+    await Promise.all([server.stop(), limited.close(), spare.close()]);
+  });
+  const limit = 600;
+  const begunAt = performance.now();
+  /** What was served, by window. */
+  const windows: number[] = [];
+  let refused = 0;
+  limited.script = (response) => {
+    const at = performance.now() - begunAt;
+    const window = Math.floor(at / MINUTE);
+    const served = windows[window] ?? 0;
+    const isFull = served >= limit;
+    if (isFull) refused += 1;
+    else windows[window] = served + 1;
+    response.writeHead(isFull ? 429 : 200, {
+      'content-type': 'application/json',
+      'x-ratelimit-remaining-requests': String(limit - (windows[window] ?? 0)),
+      'x-ratelimit-reset-requests': `${Math.ceil((window + 1) * MINUTE - at)}ms`,
+    });
+    response.end(isFull ? '{"error":{"message":"Rate limit reached"}}' : JSON.stringify(completionBody()));
+  };
+  spare.script = answer;
+  const options = {
+    store: server.url,
+    provider: limited.baseURL,
+    spare: spare.baseURL,
+    bucketMs: BUCKET_MS,
+  };
+  const fleet = await Promise.all(Array.from({ length: 8 }, () => startMember(options)));
+  for (const { tell } of fleet) tell(`offer ${2000 / 8 / (MINUTE / 1000)}`);
+  await pause(3.5 * MINUTE);
+  for (const { tell } of fleet) tell('stop');
+  // Whole windows, which began while requests were offered.
+  const whole = windows.filter((served) => served > 0).slice(1, -1);
+  expect(whole.length).toBeGreaterThanOrEqual(2);
+  for (const served of whole) expect(served).toBeGreaterThan(0.95 * limit);
+  expect(refused).toBeLessThanOrEqual(0.01 * windows.reduce((sum, each) => sum + each, 0));
+  for (const { answers } of fleet) expect(answers.get('200 -')).toBeGreaterThan(0);
+});
+
 it('8 processes serve each request while Redis is gone and when it is back, and know of each other again', async () => {
   const server = await startRedis();
   onTestFinished(() => server.stop());

@@ -18,6 +18,8 @@ export interface FleetMemberOptions {
   readonly ownCredits?: boolean;
   /** Base URL. */
   readonly provider: string;
+  /** Base URL of the next target's provider. */
+  readonly spare?: string;
   readonly limits?: UpstreamLimits;
   /** A sixtieth of the minute of the limits. */
   readonly bucketMs: number;
@@ -25,7 +27,7 @@ export interface FleetMemberOptions {
 }
 
 const options = JSON.parse(process.argv[2] ?? '{}') as FleetMemberOptions;
-const { store, ownCredits, provider, limits, bucketMs, health } = options;
+const { store, ownCredits, provider, spare, limits, bucketMs, health } = options;
 const say = (...words: readonly (string | number)[]): void => void writeSync(1, `${words.join(' ')}\n`);
 
 function storeWithFleet(): LedgerStore {
@@ -37,10 +39,13 @@ const router = createRouterWithTimers(
   {
     store: ownCredits ? storeWithFleet() : store,
     authenticate: (account) => ({ account }),
-    providers: { loopback: { baseURL: provider, apiKey: 'sk-1', ...(limits && { limits }) } },
+    providers: {
+      loopback: { baseURL: provider, apiKey: 'sk-1', ...(limits && { limits }) },
+      ...(spare !== undefined && { spare: { baseURL: spare, apiKey: 'sk-2' } }),
+    },
     models: {
       'acme/fast': {
-        targets: ['loopback/upstream-model'],
+        targets: ['loopback/upstream-model', ...(spare === undefined ? [] : ['spare/upstream-model'])],
         pricing: { input: '1', output: '3' },
         contextWindow: 8192,
         maxOutputTokens: 100,

@@ -190,7 +190,7 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
     'upstream/capacity.ts',
     'upstream/conversations.ts',
     'upstream/provider-keys.ts',
-    'upstream/requests-left.ts',
+    'upstream/provider-words.ts',
     'ledger/stores/sqlite/sqlite-accounts.ts',
   ],
   yaml: ['cli/init/litellm/litellm.ts'],

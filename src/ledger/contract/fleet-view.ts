@@ -2,7 +2,8 @@
  * What the processes that share a store know together of providers and of conversations, beside the books: a process may lose it, and no
  * amount of money depends on it. No request waits for it.
  *
- * A **slot** is what one limit counts: the requests of a provider's key, for one model or for all.
+ * A **slot** is what one limit counts: the requests of a provider's key, for one model or for all. What the provider itself says is
+ * left of its limits is its **word**.
  */
 export interface FleetView {
   /**
@@ -109,8 +110,40 @@ export interface SlotReport {
   readonly leastTokens: number;
   /** Its running requests. */
   readonly running: number;
+  /** What it sent since its last report, of what the provider counts. */
+  readonly sent: WordAmounts<number>;
+  /** The provider's word, as far as it is newer than the one of the last state. */
+  readonly words: Partial<WordAmounts<LimitWord>>;
   /** It wants no more: what it was granted is given back. */
   readonly isLeaving: boolean;
+}
+
+export interface WordAmounts<T> {
+  readonly requests: T;
+  readonly tokens: T;
+}
+
+/** What a provider said is left of a limit, when it had seen one request. */
+export interface LimitWord {
+  readonly left: number;
+  /** What all members had sent then, as in `WordState.sent`; undefined if the member knows of no state yet: `left` is as of now. */
+  readonly at: number | undefined;
+  /** Until the limit resets. */
+  readonly forMs: number;
+}
+
+/** The newest word of all members, and how it is divided. */
+export interface WordState {
+  readonly left: number;
+  readonly at: number;
+  /** Until the limit resets; 0 if there is no word, or it is over. */
+  readonly forMs: number;
+  /** What all members sent, since the slot began. */
+  readonly sent: number;
+  /** What the member may send until its next report, all that it was granted before included. */
+  readonly granted: number;
+  /** What no member was granted. */
+  readonly spare: number;
 }
 
 export interface SlotAmounts {
@@ -144,4 +177,5 @@ export interface SlotState {
   readonly members: number;
   /** Until one request, and the least tokens, are free again; 0 if they are. */
   readonly waitMs: { readonly requests: number; readonly tokens: number };
+  readonly words: WordAmounts<WordState>;
 }

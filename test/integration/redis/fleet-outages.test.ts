@@ -109,11 +109,11 @@ it('what a provider said to one process counts in the others, also if Redis was 
     .poll(async () => {
       await one.tick();
       await other.tick();
-      return other.capacity.exhaustedMs(target, 'key');
+      return other.capacity.exhaustedMs(target, 'key', 1);
     })
     .toBe(60_000);
   now += 59_000;
-  expect(other.capacity.exhaustedMs(target, 'key')).toBe(1000);
+  expect(other.capacity.exhaustedMs(target, 'key', 1)).toBe(1000);
   expect(other.capacity.concerns([target])).toBe(true);
 });
 
@@ -143,6 +143,40 @@ it('what one process says is known to the others by their next report, whenever 
     one.capacity.exhausted(target, `key ${n}`, 60_000);
     await one.tick();
     await other.tick();
-    expect(other.capacity.exhaustedMs(target, `key ${n}`)).toBe(60_000);
+    expect(other.capacity.exhaustedMs(target, `key ${n}`, 1)).toBe(60_000);
   }
+});
+
+it('what a provider says is left is divided among the processes, and counted by each alone while Redis is away', async () => {
+  const told = { provider: { name: 'told' }, healthKey: 'model', model: 'model' } as unknown as Target;
+  const [one, other] = [member(), member()];
+  const hear = ({ capacity }: Member, left: number): void => {
+    const requests = { left, resetMs: 60_000 };
+    capacity.answered(told, '', capacity.sent(told, '', 1), { exhaustedMs: 0, requests });
+  };
+  const send = ({ capacity }: Member): number => {
+    let sent = 0;
+    for (; sent < 100 && capacity.exhaustedMs(told, '', 1) === 0; sent++) capacity.sent(told, '', 1);
+    return sent;
+  };
+  // By its own word, either would send 7.
+  for (const each of [one, other]) {
+    hear(each, 7);
+    await each.tick();
+    await each.tick();
+  }
+  let sent = 0;
+  for (let n = 0; n < 10; n++, now += 250) {
+    for (const each of [one, other]) {
+      sent += send(each);
+      await each.tick();
+    }
+  }
+  expect(sent).toBe(7);
+  expect(one.errors).toEqual([]);
+  await server.stop();
+  hear(other, 5);
+  now += 2001;
+  expect(send(other)).toBe(5);
+  expect(other.capacity.exhaustedMs(told, '', 1)).toBe(57_999);
 });

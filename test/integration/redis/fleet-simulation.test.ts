@@ -5,7 +5,9 @@ import type { Target } from '../../../src/catalog/model.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import type { UpstreamLimits } from '../../../src/options/upstream-limits.ts';
 import { Capacity } from '../../../src/upstream/capacity.ts';
+import { FleetHealth } from '../../../src/upstream/fleet-health.ts';
 import { FleetSync } from '../../../src/upstream/fleet-sync.ts';
+import { limitsLeft } from '../../../src/upstream/rate-limits.ts';
 import { namespace } from '../../helpers/redis-ledger.ts';
 import { useRedis } from '../../helpers/use-redis.ts';
 import { Random } from '../../simulation/random.ts';
@@ -42,21 +44,27 @@ interface Outcome {
   readonly refused: number;
 }
 
-/** Minutes of a fleet in virtual time, before a real Redis: what was sent, in its order. */
-async function simulate({
-  seed,
-  processes,
-  limits,
-  perMinute,
-  tokens = () => 1,
-  minutes,
-}: World): Promise<Outcome> {
+interface Process {
+  readonly sync: FleetSync;
+  readonly capacity: Capacity;
+}
+
+/** The requests of a world: what they do, and what happens every 5 ms. @param at - ms since the beginning */
+interface Events {
+  readonly onRequest: (process: Process, random: Random, at: number) => Promise<void> | void;
+  readonly onStep?: (at: number) => void;
+}
+
+/** Minutes of a fleet in virtual time, before a real Redis. Returns the names of the keys that were there at the end. */
+async function run(
+  { seed, processes, perMinute, minutes }: Omit<World, 'limits'>,
+  { onRequest, onStep }: Events,
+): Promise<readonly string[]> {
   const random = new Random(seed);
   const start = 1_700_000_000_000;
   let now = start;
-  const store = new RedisStore({ client: redis, keyPrefix: namespace(), now: () => now });
-  const provider = { name: 'loopback', limits };
-  const target = { provider, healthKey: 'model', model: 'model' } as unknown as Target;
+  const keyPrefix = namespace();
+  const store = new RedisStore({ client: redis, keyPrefix, now: () => now });
   const fleet = Array.from({ length: processes }, (_, n) => {
     // Clocks of processes begin anywhere, and their ticks are spread.
     const skew = random.below(1e6);
@@ -65,6 +73,7 @@ async function simulate({
       onError: (error) => {
         throw error;
       },
+      health: new FleetHealth(),
       now: () => now - start + skew,
       process: `p${n}`,
     });
@@ -72,28 +81,42 @@ async function simulate({
       sync,
       capacity: new Capacity({ fleet: sync, now: () => now - start + skew }),
       at: random.below(TICK_MS),
-      hasJoined: false,
     };
   });
-  const sent: Sent[] = [];
-  let [arrival, refused] = [0, 0];
+  let arrival = 0;
   for (; now < start + minutes * MINUTE; now += 5) {
     for (const each of fleet) if ((now - start) % TICK_MS === each.at - (each.at % 5)) await each.sync.tick();
+    onStep?.(now - start);
     for (; arrival <= now - start; arrival += (-Math.log(1 - random.next()) * MINUTE) / perMinute) {
-      const each = fleet[random.below(processes)] ?? fail();
-      const size = tokens(random);
-      if (each.capacity.waitMs(target, '', size) > 0) refused += 1;
-      else {
-        sent.push({ at: now - start, tokens: size });
-        each.capacity.take(target, '', size).end(size);
-      }
-      // It joins by its first request, and hears of the others at once.
-      if (!each.hasJoined) await each.sync.tick();
-      each.hasJoined = true;
+      await onRequest(fleet[random.below(processes)] ?? fail(), random, now - start);
     }
   }
+  const keys = await redis.keys(`${keyPrefix}*`);
   for (const { sync } of fleet) await sync.close();
   await store.close();
+  return keys.map((key) => key.slice(keyPrefix.length));
+}
+
+/** Requests with limits of options: what was sent, in its order. */
+async function simulate({ limits, tokens = () => 1, ...world }: World): Promise<Outcome> {
+  const provider = { name: 'loopback', limits };
+  const target = { provider, healthKey: 'model', model: 'model' } as unknown as Target;
+  const sent: Sent[] = [];
+  const joined = new Set<Process>();
+  let refused = 0;
+  await run(world, {
+    onRequest: async (process, random, at) => {
+      const size = tokens(random);
+      if (process.capacity.waitMs(target, '', size) > 0) refused += 1;
+      else {
+        sent.push({ at, tokens: size });
+        process.capacity.take(target, '', size).end(size);
+      }
+      // It joins by its first request, and hears of the others at once.
+      if (!joined.has(process)) await process.sync.tick();
+      joined.add(process);
+    },
+  });
   return { sent, refused };
 }
 
@@ -153,5 +176,151 @@ describe('a fleet in virtual time', () => {
     });
     expect(sent.length).toBeGreaterThan(800);
     expect(refused).toBe(0);
+  });
+});
+
+/** What a provider does with a request that costs so much, and what its headers say. */
+interface Verdict {
+  readonly isServed: boolean;
+  readonly left: number;
+  readonly resetMs: number;
+}
+
+/** A provider's limit of a minute, which is full at the beginning. */
+interface Meter {
+  serve(cost: number, at: number): Verdict;
+  /** What nobody used, as a share of what a minute has. */
+  idle(minutes: number): number;
+}
+
+/** Windows of a minute each: all is back when the next one begins. */
+function fixedWindow(limit: number): Meter {
+  let [window, used, total] = [0, 0, 0];
+  return {
+    serve(cost, at) {
+      if (Math.floor(at / MINUTE) > window) [window, used] = [Math.floor(at / MINUTE), 0];
+      const isServed = used + cost <= limit;
+      if (isServed) [used, total] = [used + cost, total + cost];
+      return { isServed, left: limit - used, resetMs: (window + 1) * MINUTE - at };
+    },
+    idle: (minutes) => 1 - total / (limit * minutes),
+  };
+}
+
+/** Any minute: something is back when the oldest request is a minute old. */
+function slidingWindow(limit: number): Meter {
+  const served: Sent[] = [];
+  let [first, used, total] = [0, 0, 0];
+  return {
+    serve(cost, at) {
+      for (let oldest = served[first]; oldest && oldest.at <= at - MINUTE; oldest = served[++first])
+        used -= oldest.tokens;
+      const isServed = used + cost <= limit;
+      if (isServed) {
+        served.push({ at, tokens: cost });
+        [used, total] = [used + cost, total + cost];
+      }
+      return { isServed, left: limit - used, resetMs: (served[first]?.at ?? at) + MINUTE - at };
+    },
+    idle: (minutes) => 1 - total / (limit * minutes),
+  };
+}
+
+/** Refills steadily: the reset is when it is full again. */
+function bucket(limit: number): Meter {
+  let [level, since, spilt] = [limit, 0, 0];
+  return {
+    serve(cost, at) {
+      const refilled = level + ((at - since) * limit) / MINUTE;
+      [level, since, spilt] = [Math.min(limit, refilled), at, spilt + Math.max(0, refilled - limit)];
+      const isServed = level >= cost;
+      if (isServed) level -= cost;
+      return { isServed, left: Math.floor(level), resetMs: ((limit - level) * MINUTE) / limit };
+    },
+    idle: (minutes) => spilt / (limit * minutes),
+  };
+}
+
+interface Told extends Omit<World, 'limits' | 'tokens'> {
+  readonly meter: Meter;
+  /** Of a request: by its estimate, and at last. Without them, requests are limited. */
+  readonly tokens?: (random: Random) => readonly [estimated: number, used: number];
+}
+
+/** Requests without limits of options, before a provider that says what is left in each answer, 250 to 750 ms after a request. */
+async function simulateTold({ meter, tokens, ...world }: Told): Promise<{
+  readonly refused: number;
+  readonly idle: number;
+  readonly keys: readonly string[];
+}> {
+  const provider = { name: 'loopback' };
+  const target = { provider, healthKey: 'model', model: 'model' } as unknown as Target;
+  const answers = new Map<number, (() => void)[]>();
+  let [served, refused] = [0, 0];
+  const keys = await run(world, {
+    onStep: (at) => {
+      answers.get(at)?.forEach((answer) => {
+        answer();
+      });
+      answers.delete(at);
+    },
+    onRequest: ({ capacity }, random, at) => {
+      const [estimated, used] = tokens?.(random) ?? [1, 1];
+      if (capacity.exhaustedMs(target, '', estimated) > 0) return;
+      const counted = capacity.sent(target, '', estimated);
+      const { isServed, left, resetMs } = meter.serve(tokens ? used : 1, at);
+      if (isServed) served += 1;
+      else refused += 1;
+      const name = tokens ? 'tokens' : 'requests';
+      const headers = {
+        [`x-ratelimit-remaining-${name}`]: String(left),
+        [`x-ratelimit-reset-${name}`]: `${Math.ceil(resetMs)}ms`,
+      };
+      const answeredAt = at + 250 + 5 * random.below(100);
+      const answer = (): void => {
+        capacity.answered(target, '', counted, limitsLeft(headers));
+        if (isServed) counted.end(used);
+      };
+      answers.set(answeredAt, [...(answers.get(answeredAt) ?? []), answer]);
+    },
+  });
+  return { refused: refused / (served + refused), idle: meter.idle(world.minutes), keys };
+}
+
+describe('a fleet without options, whose provider says what is left', () => {
+  const fleet = { processes: 8, minutes: 4 };
+
+  it.each([
+    ['a fixed window', 1, fixedWindow],
+    ['a fixed window', 2, fixedWindow],
+    ['a sliding window', 3, slidingWindow],
+    ['a bucket that refills', 4, bucket],
+  ])('sends the requests of %s, and no more: seed %i', async (_kind, seed, makeMeter) => {
+    const { refused, idle } = await simulateTold({ ...fleet, seed, perMinute: 2000, meter: makeMeter(600) });
+    expect(refused).toBeLessThanOrEqual(0.01);
+    expect(idle).toBeLessThan(0.05);
+  });
+
+  it.each([
+    ['a fixed window', 5, fixedWindow, 0],
+    ['a fixed window, of which it uses less than it estimates', 6, fixedWindow, 500],
+    ['a bucket that refills', 7, bucket, 0],
+  ])('sends the tokens of %s, and no more: seed %i', async (_kind, seed, makeMeter, unused) => {
+    const tokens = (random: Random): [number, number] => {
+      const used = random.between(100, 2000);
+      return [used + unused, used];
+    };
+    const meter = makeMeter(300_000);
+    const { refused, idle } = await simulateTold({ ...fleet, seed, perMinute: 1000, tokens, meter });
+    expect(refused).toBeLessThanOrEqual(0.01);
+    expect(idle).toBeLessThan(0.05);
+  });
+
+  it('asks Redis for nothing while much is left', async () => {
+    const world = { ...fleet, minutes: 2, seed: 8, perMinute: 2000 };
+    const slots = ({ keys }: { readonly keys: readonly string[] }): readonly string[] =>
+      keys.filter((key) => key.startsWith('ccr:up:'));
+    expect(slots(await simulateTold({ ...world, meter: bucket(20_000) }))).toEqual([]);
+    expect(slots(await simulateTold({ ...world, meter: bucket(1000) }))).toHaveLength(1);
   });
 });

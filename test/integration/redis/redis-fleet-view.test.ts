@@ -1,7 +1,14 @@
 import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import type { EjectedTarget, NewSlot, SlotReport, SlotState, TargetChange } from '../../../src/index.ts';
+import type {
+  EjectedTarget,
+  LimitWord,
+  NewSlot,
+  SlotReport,
+  SlotState,
+  TargetChange,
+} from '../../../src/index.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { namespace } from '../../helpers/redis-ledger.ts';
 import { useRedis } from '../../helpers/use-redis.ts';
@@ -44,6 +51,8 @@ async function sync(member: string, report: Report = {}): Promise<SlotState | Ne
     leastTokens: 0,
     running: 0,
     isLeaving: false,
+    sent: { requests: 0, tokens: 0 },
+    words: {},
     ...report,
     seq,
     used: report.used ? [{ requests, tokens, agoMs }] : [],
@@ -155,6 +164,77 @@ describe('a slot', () => {
     expect((await state('three', large)).granted.tokens).toBe(5000);
   });
 
+  const word = (left: number, at?: number, forMs = 30 * SECOND): LimitWord => ({ left, at, forMs });
+
+  it("keeps the provider's newest word, counted down by what its members sent since", async () => {
+    const open = { limits: {} };
+    // No state is known yet: what is left is as of now.
+    const first = await state('one', {
+      ...open,
+      sent: { requests: 3, tokens: 300 },
+      words: { requests: word(20) },
+    });
+    expect(first.words).toEqual({
+      requests: { left: 20, at: 3, forMs: 30_000, sent: 3, granted: 10, spare: 10 },
+      tokens: { left: 0, at: 0, forMs: 0, sent: 300, granted: 0, spare: 0 },
+    });
+    now += 2 * SECOND;
+    const other = await state('two', { ...open, sent: { requests: 5, tokens: 0 } });
+    expect(other.words.requests).toMatchObject({
+      left: 20,
+      at: 3,
+      forMs: 28_000,
+      sent: 8,
+      granted: 2,
+      spare: 3,
+    });
+    // Of an earlier request, and of a later one.
+    const old = await state('two', { ...open, words: { requests: word(50, 2) } });
+    expect(old.words.requests).toMatchObject({ left: 20, at: 3 });
+    const next = await state('two', { ...open, words: { requests: word(40, 7), tokens: word(900, 300) } });
+    expect(next.words.requests).toMatchObject({ left: 40, at: 7, sent: 8, granted: 8, spare: 21 });
+    expect(next.words.tokens).toMatchObject({ left: 900, at: 300, sent: 300, granted: 225, spare: 675 });
+    // When it is over, it counts no more, and any other word does.
+    now += 31 * SECOND;
+    const over = await state('one', { ...open, wanted: { ...NOTHING, requests: 2 } });
+    expect(over.words.requests).toMatchObject({ forMs: 0, granted: 0, spare: 0 });
+    const again = await state('one', { ...open, words: { requests: word(9) } });
+    expect(again.words.requests).toMatchObject({ left: 9, forMs: 30_000 });
+  });
+
+  it("divides the provider's word beside the limits of options, by what each member wants", async () => {
+    const asks = (requests: number): Report => ({
+      wanted: { ...NOTHING, requests, tokens: 100 * requests },
+      leastTokens: 100,
+    });
+    const one = await state('one', { ...asks(6), words: { requests: word(8), tokens: word(1000) } });
+    expect(one.granted.requests).toBe(53);
+    expect([one.words.requests.granted, one.words.tokens.granted]).toEqual([7, 800]);
+    const two = await state('two', asks(6));
+    expect([two.words.requests.granted, two.words.tokens.granted]).toEqual([1, 200]);
+    // What was sent is part of the grant, and a killed member's counts as sent.
+    await state('one', { ...asks(0), sent: { requests: 4, tokens: 350 } });
+    const more = await state('two', asks(6));
+    expect([more.words.requests.granted, more.words.tokens.granted]).toEqual([4, 610]);
+    now += 4 * SECOND;
+    const last = await state('three', asks(6));
+    expect(last.words.requests).toMatchObject({ sent: 8, granted: 0 });
+    expect(last.words.tokens).toMatchObject({ sent: 973, granted: 0 });
+    const left = await state('three', { isLeaving: true });
+    expect([left.words.requests.granted, left.words.tokens.granted]).toEqual([0, 0]);
+  });
+
+  it('has the same place for processes that know nothing of words', async () => {
+    await state('one', { words: { requests: word(8) } });
+    const key = `${prefix}ccr:up:{groq}`;
+    // As the script before wrote it.
+    const [seq, until, ...rest] = ((await redis.hget(key, 'mone')) ?? '').split(' ');
+    await redis.hset(key, 'mone', [seq, until, ...rest.slice(0, 8)].join(' '));
+    const two = await state('two', { wanted: { ...NOTHING, requests: 2 } });
+    expect(two.words.requests).toMatchObject({ left: 8, granted: 4 });
+    expect(two.members).toBe(2);
+  });
+
   it('is one key, which expires by itself', async () => {
     await state('one', { slot: 'groq' });
     expect(await redis.keys(`${prefix}*`)).toEqual([`${prefix}ccr:up:{groq}`]);
@@ -175,6 +255,8 @@ describe('a slot', () => {
       wanted: NOTHING,
       leastTokens: 0,
       running: 0,
+      sent: { requests: 0, tokens: 0 },
+      words: {},
     };
     const used = [{ requests: 1, tokens: 0, agoMs: 0 }];
     await real.fleet.sync({ slot: 'groq', member: 'm', epoch, seq: 1, isLeaving: false, ...terms, used });

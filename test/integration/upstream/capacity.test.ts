@@ -237,6 +237,19 @@ describe('a provider that says that nothing is left', () => {
     await Promise.all(running.map((each) => each.text()));
   });
 
+  it('is asked after the other targets by requests that need more tokens than it said are left, and by no others', async () => {
+    await start({ hasSpare: true });
+    gateway.provider.script = answerJson(completionBody(), 200, {
+      'anthropic-ratelimit-output-tokens-remaining': '500',
+      'anthropic-ratelimit-output-tokens-reset': new Date(Date.now() + 30_000).toISOString(),
+    });
+    expect((await ask()).status).toBe(200);
+    expect((await ask()).status).toBe(200);
+    expect([gateway.provider.received.length, spare.received.length]).toEqual([1, 1]);
+    expect((await gateway.post({ ...QUESTION, max_tokens: 100 })).status).toBe(200);
+    expect([gateway.provider.received.length, spare.received.length]).toEqual([2, 1]);
+  });
+
   it('is asked all the same where there is no other', async () => {
     await start({});
     gateway.provider.script = USED_UP;

@@ -33,7 +33,7 @@ const [FIRST, SECOND] = (createCatalog(OPTIONS, resolveSettings(OPTIONS)).get('f
   Target,
 ];
 
-const ANSWERED = { target: FIRST, key: undefined, answer: { status: 200 } };
+const ANSWERED = { target: FIRST, key: undefined, counted: undefined, answer: { status: 200 } };
 
 class Running {
   aborted: Error | undefined;

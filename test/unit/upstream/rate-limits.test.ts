@@ -53,16 +53,31 @@ describe('what a provider says of its limits', () => {
     expect(exhaustedMs(headers, NOW)).toBe(ms);
   });
 
-  it('has the limit of requests with the fewest left', () => {
+  it('has the limits of requests and of tokens with the fewest left', () => {
     const headers = {
-      'x-ratelimit-remaining-tokens': '3',
+      'x-ratelimit-remaining-tokens': '4000.5',
+      'x-ratelimit-reset-tokens': '90ms',
+      'anthropic-ratelimit-output-tokens-remaining': '3000',
+      'anthropic-ratelimit-output-tokens-reset': '2026-11-22T10:00:12Z',
+      'anthropic-ratelimit-input-tokens-remaining': '50000',
       'x-ratelimit-remaining-requests-day': '900',
       'x-ratelimit-remaining-requests': '20',
       'x-ratelimit-reset-requests': '30s',
     };
-    expect(limitsLeft(headers, NOW)).toEqual({ exhaustedMs: 0, requests: { left: 20, resetMs: 30_000 } });
+    expect(limitsLeft(headers, NOW)).toEqual({
+      exhaustedMs: 0,
+      requests: { left: 20, resetMs: 30_000 },
+      tokens: { left: 3000, resetMs: 12_000 },
+    });
     expect(limitsLeft({ 'x-ratelimit-remaining': '7' }).requests).toEqual({ left: 7, resetMs: 1000 });
-    expect(limitsLeft({ 'x-ratelimit-remaining-tokens': '7' })).toEqual({ exhaustedMs: 0 });
+    expect(
+      limitsLeft({
+        'x-ratelimit-remaining-tokens': '-7',
+        'x-ratelimit-reset-tokens': '4',
+        'ratelimit-remaining': 'x',
+      }),
+    ).toEqual({ exhaustedMs: 4000, tokens: { left: 0, resetMs: 4000 } });
+    expect(limitsLeft({ 'x-ratelimit-remaining-images': '7' })).toEqual({ exhaustedMs: 0 });
   });
 
   it.each<[Record<string, string>, number | undefined]>([

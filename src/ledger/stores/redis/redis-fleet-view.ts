@@ -4,6 +4,7 @@ import type {
   FleetView,
   HealthReport,
   HealthState,
+  LimitWord,
   NewSlot,
   ServedTurn,
   SlotReport,
@@ -25,7 +26,7 @@ export class RedisFleetView implements FleetView {
   }
 
   sync(report: SlotReport): Promise<SlotState | NewSlot> {
-    const { slot, member, epoch, seq, bucketMs, leaseMs, limits, used, wanted } = report;
+    const { slot, member, epoch, seq, bucketMs, leaseMs, limits, used, wanted, sent, words } = report;
     return this.#runner.run(
       syncSlot,
       [this.#runner.keys.slot(slot)],
@@ -42,6 +43,10 @@ export class RedisFleetView implements FleetView {
         String(report.leastTokens),
         String(report.running),
         report.isLeaving ? '1' : '0',
+        String(sent.requests),
+        String(sent.tokens),
+        ...wordFields(words.requests),
+        ...wordFields(words.tokens),
         ...used.flatMap(({ agoMs, requests, tokens }) => [agoMs, requests, tokens].map(String)),
       ],
     );
@@ -77,6 +82,10 @@ export class RedisFleetView implements FleetView {
     );
     return { ...state, turns: state.turns.map(([forMs, text]) => turnOf(text, Number(forMs))) };
   }
+}
+
+function wordFields(word: LimitWord | undefined): string[] {
+  return word ? [word.left, word.at ?? '', word.forMs].map(String) : ['', '', ''];
 }
 
 const ROOMS = ['requests', 'tokens', 'running'] as const;

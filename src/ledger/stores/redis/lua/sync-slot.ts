@@ -1,4 +1,4 @@
-import type { NewSlot, SlotAmounts, SlotState } from '../../../contract/fleet-view.ts';
+import type { NewSlot, SlotAmounts, SlotState, WordState } from '../../../contract/fleet-view.ts';
 import { defineScript, type LuaScript, ReplyReader } from './define-script.ts';
 
 /** Counts what a member of a slot used, and grants it its part of what is left. */
@@ -7,7 +7,9 @@ export const syncSlot: LuaScript<readonly string[], SlotState | NewSlot> = defin
 -- KEYS[1] hash         'id' -> epoch
 --                      'b' .. bucket -> "requests tokens"
 --                      'm' .. member -> "seq until bucket", then "requests tokens running" that it was granted, that it wants,
---                                       and how many it runs
+--                                       how many it runs, and "requests tokens" that it was granted of the provider's word
+--                      's' .. 1, 2  -> of requests, tokens, what the provider counts: "sent number most until", of which the last
+--                                      three are its newest word: how much was sent then, how much may be, and when it ends
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] epoch        of the last reply
 -- ARGV[3] new epoch    if there is none
@@ -20,9 +22,13 @@ export const syncSlot: LuaScript<readonly string[], SlotState | NewSlot> = defin
 -- ARGV[14] least       tokens of use
 -- ARGV[15] running
 -- ARGV[16] leaving     1 or 0
--- ARGV[17..] used      ms ago, requests, tokens; ...
+-- ARGV[17..18] sent    requests, tokens since the last report
+-- ARGV[19..21] word    on requests: left, number, ms until it ends; empty without one, the number if it is not known
+-- ARGV[22..24] word    on tokens: the same
+-- ARGV[25..] used      ms ago, requests, tokens; ...
 -- returns {epoch} for another epoch, else {epoch, granted: requests, tokens, running, left: the same, used: the same, members,
---          ms until a request is free, ms until the tokens are}
+--          ms until a request is free, ms until the tokens are,
+--          of the word on requests: left, number, ms until it ends, sent, granted, spare; of that on tokens: the same}
 local BUCKETS = 61
 local now = tonumber(ARGV[1])
 if not now then
@@ -63,6 +69,8 @@ end
 local members, seq = 0, 0
 local granted, unmet, running = {0, 0, 0}, {0, 0, 0}, 0
 local lost = {}
+-- Of what the provider counts; what others were granted of its word, and want beyond that.
+local words, granted_words, unmet_words = {{0, 0, 0, 0}, {0, 0, 0, 0}}, {0, 0}, {0, 0}
 local fields = redis.call('HGETALL', KEYS[1])
 for i = 1, #fields, 2 do
   local kind, name = string.sub(fields[i], 1, 1), string.sub(fields[i], 2)
@@ -79,7 +87,7 @@ for i = 1, #fields, 2 do
     seq = n[1]
   elseif kind == 'm' and n[2] <= now then
     -- What it used of this is not known.
-    lost[#lost + 1] = {n[3], n[4], n[5]}
+    lost[#lost + 1] = {n[3], n[4], n[5], n[11] or 0, n[12] or 0}
     stale[#stale + 1] = fields[i]
   elseif kind == 'm' then
     members = members + 1
@@ -90,17 +98,37 @@ for i = 1, #fields, 2 do
       unmet[j] = unmet[j] + math.max(0, n[6 + j] - n[3 + j])
     end
     running = running + n[10]
+    for j = 1, 2 do
+      local of_word = n[10 + j] or 0
+      granted_words[j] = granted_words[j] + of_word
+      unmet_words[j] = unmet_words[j] + math.max(0, n[6 + j] - of_word)
+    end
+  elseif kind == 's' then
+    words[tonumber(name)] = n
   end
 end
-for _, each in ipairs(lost) do add(each[1], each[2], each[3]) end
+for _, each in ipairs(lost) do
+  add(each[1], each[2], each[3])
+  for j = 1, 2 do words[j][1] = words[j][1] + each[3 + j] end
+end
 if tonumber(ARGV[5]) > seq then
   seq = tonumber(ARGV[5])
-  for i = 17, #ARGV, 3 do
+  for j = 1, 2 do words[j][1] = words[j][1] + tonumber(ARGV[16 + j]) end
+  for i = 25, #ARGV, 3 do
     local bucket = math.floor((now - tonumber(ARGV[i])) / length)
     local more_requests, more_tokens = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
     add(bucket, math.max(0, more_requests), math.max(0, more_tokens))
     if more_requests < 0 then take_back(requests, -more_requests, bucket) end
     if more_tokens < 0 then take_back(tokens, -more_tokens, bucket) end
+  end
+end
+for j = 1, 2 do
+  local word, left = words[j], tonumber(ARGV[16 + 3 * j])
+  local number = tonumber(ARGV[17 + 3 * j])
+  -- The word about a later request counts, and any once the last one is over.
+  if left and (word[4] <= now or (number and number >= word[2])) then
+    number = number or word[1]
+    word[2], word[3], word[4] = number, number + left, now + tonumber(ARGV[18 + 3 * j])
   end
 end
 local used = {0, 0, tonumber(ARGV[15])}
@@ -110,17 +138,19 @@ for _, count in pairs(tokens) do used[2] = used[2] + count end
 local is_leaving = ARGV[16] == '1'
 if not is_leaving then members = members + 1 end
 -- Each gets what it wants, and a part of the rest; where that is not enough, what is left in proportion.
+local function part(free, mine, others, least)
+  local spare = free - mine - others
+  if spare >= 0 then return mine + math.ceil(spare / (2 * members)) end
+  if mine == 0 or free < least then return 0 end
+  return math.min(free, mine, math.max(least, math.floor(free * mine / (mine + others))))
+end
 local function share(limit, i, least)
   if is_leaving then return 0 end
   local mine = tonumber(ARGV[10 + i])
   if not limit then return mine end
-  local free = limit - used[i] - granted[i]
-  local spare = free - mine - unmet[i]
-  if spare >= 0 then return mine + math.ceil(spare / (2 * members)) end
   -- What is more than the limit fits when nothing counts.
   if least > limit and used[i] + granted[i] == 0 then return math.min(mine, least) end
-  if mine == 0 or free < least then return 0 end
-  return math.min(free, mine, math.max(least, math.floor(free * mine / (mine + unmet[i]))))
+  return part(limit - used[i] - granted[i], mine, unmet[i], least)
 end
 local grants, left = {}, {}
 local least = {1, math.max(1, tonumber(ARGV[14])), 1}
@@ -146,6 +176,18 @@ local function texts(numbers)
   return words
 end
 local waits = {wait(requests, 1), wait(tokens, 2)}
+local said, of_words = {}, {0, 0}
+for j = 1, 2 do
+  local sent, number, most, ends = unpack(words[j])
+  local free = ends > now and most - sent - granted_words[j] or 0
+  if ends > now and not is_leaving then
+    of_words[j] = part(free, tonumber(ARGV[10 + j]), unmet_words[j], least[j])
+  end
+  said[j] = {most - number, number, math.max(0, ends - now), sent, of_words[j], math.max(0, free - of_words[j])}
+  if sent ~= 0 or ends > 0 then
+    redis.call('HSET', KEYS[1], 's' .. j, table.concat(texts(words[j]), ' '))
+  end
+end
 
 if #stale > 0 then redis.call('HDEL', KEYS[1], unpack(stale)) end
 for bucket in pairs(changed) do
@@ -156,13 +198,14 @@ if is_leaving then
   redis.call('HDEL', KEYS[1], 'm' .. ARGV[4])
 else
   local runs = used[3]
-  local own = {seq, now + lease, current, grants[1], grants[2], grants[3] + runs, ARGV[11], ARGV[12], ARGV[13], runs}
+  local own = {seq, now + lease, current, grants[1], grants[2], grants[3] + runs, ARGV[11], ARGV[12], ARGV[13], runs,
+    of_words[1], of_words[2]}
   redis.call('HSET', KEYS[1], 'm' .. ARGV[4], table.concat(texts(own), ' '))
 end
 grants[3] = grants[3] + used[3]
 used[3] = used[3] + running
 local reply = {epoch}
-for _, numbers in ipairs({grants, left, used, {members}, waits}) do
+for _, numbers in ipairs({grants, left, used, {members}, waits, said[1], said[2]}) do
   for _, each in ipairs(texts(numbers)) do reply[#reply + 1] = each end
 end
 return reply
@@ -174,10 +217,16 @@ return reply
     const [granted, left, used] = [amountsOf(numbers), amountsOf(numbers), amountsOf(numbers)];
     const members = numbers.count();
     const waitMs = { requests: numbers.count(), tokens: numbers.count() };
-    return { epoch, granted, left, used, members, waitMs };
+    const words = { requests: wordOf(numbers), tokens: wordOf(numbers) };
+    return { epoch, granted, left, used, members, waitMs, words };
   },
 );
 
 function amountsOf(numbers: ReplyReader): SlotAmounts {
   return { requests: numbers.count(), tokens: numbers.count(), running: numbers.count() };
+}
+
+function wordOf(numbers: ReplyReader): WordState {
+  const word = { left: numbers.count(), at: numbers.count(), forMs: numbers.count() };
+  return { ...word, sent: numbers.count(), granted: numbers.count(), spare: numbers.count() };
 }
