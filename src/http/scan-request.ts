@@ -55,7 +55,7 @@ export function scanAtOnce(body: Buffer, fields: OptionalFields): ChatRequest {
     return reader.request();
   } finally {
     // It keeps neither the request nor its bytes.
-    atOnce.begin(NOBODY);
+    atOnce.begin(NO_LISTENER);
   }
 }
 
@@ -70,7 +70,11 @@ export async function scanWhole(body: Buffer, fields?: OptionalFields): Promise<
   return scanner.end();
 }
 
-const NOBODY: JsonListener<MemberPosition> = { key: () => {}, value: (within) => within, close: () => {} };
+const NO_LISTENER: JsonListener<MemberPosition> = {
+  key: () => {},
+  value: (within) => within,
+  close: () => {},
+};
 
 /** For one body after another: nothing else runs while it scans. */
-const atOnce = new JsonScanner<MemberPosition>('body', NOBODY);
+const atOnce = new JsonScanner<MemberPosition>('body', NO_LISTENER);

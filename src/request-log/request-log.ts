@@ -148,7 +148,7 @@ export class RequestLogWriter implements RequestLog {
   async forget(account: string): Promise<void> {
     while (this.#writing) await this.#writing;
     this.#waiting = this.#waiting.filter(({ ended }) => ended.account !== account);
-    for (const [id, { ended }] of [...this.#pending.entries()])
+    for (const [id, { ended }] of this.#pending.entries())
       if (ended.account === account) this.#pending.delete(id);
     await this.#options.store.forget(account);
     const before = idAt(this.#options.now());

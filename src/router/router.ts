@@ -163,13 +163,9 @@ export function createRouterWithTimers(
     active.handled = handled;
     tag(request, exchange.id);
     if (settings.waitUntil) guard(() => settings.waitUntil?.(settled(request)));
-    const over = (): void => {
+    return handled.finally(() => {
       requests.delete(slot);
       if (trace) hooks.observer?.end(trace, exchange.response);
-    };
-    return handled.then(over, (error: unknown) => {
-      over();
-      throw error;
     });
   }
 

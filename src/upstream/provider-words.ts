@@ -71,8 +71,10 @@ export interface CountedRequest {
 
 /** Where the provider has said nothing so far. */
 export function uncounted(tokens: number): CountedRequest {
-  return { tokens, requestNumber: 0, tokenNumber: 0, end: () => {} };
+  return { tokens, requestNumber: 0, tokenNumber: 0, end: countNothing };
 }
+
+const countNothing = (): void => {};
 
 /** The word of one provider on one key and model. */
 export class ProviderWord implements SharedWord {
