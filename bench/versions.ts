@@ -27,6 +27,8 @@ const [revision = '', store = 'memory:'] = process.argv.slice(2);
 if (revision === '') throw new Error('Name the revision to compare with: npm run bench:versions -- REVISION');
 const root = join(import.meta.dirname, '..');
 const folder = temporaryFolder();
+/** The other revision's build: below this checkout, so that its imports find the packages. */
+const kept = join(root, 'bench', 'results', 'version');
 const { certFile, keyFile } = makeCertificate(folder);
 const upstream = await startChild('upstream.ts', [certFile, keyFile], { core: 1 });
 const load = await startChild('load.ts', [], { core: 1 });
@@ -47,6 +49,7 @@ try {
 } finally {
   await Promise.all([upstream.stop(), load.stop()]);
   rmSync(folder, { recursive: true, force: true });
+  rmSync(kept, { recursive: true, force: true });
 }
 
 /** Builds the revision in a folder of its own, with the packages of this one; returns the folder of its build. */
@@ -58,9 +61,6 @@ function buildOf(name: string): string {
     for (const script of ['page', 'build']) {
       execFileSync(process.execPath, ['scripts/run.mjs', script], { cwd: tree, stdio: 'ignore' });
     }
-    // Below this checkout, so that its imports find the packages.
-    const kept = join(root, 'bench', 'results', 'version');
-    rmSync(kept, { recursive: true, force: true });
     cpSync(join(tree, 'dist'), kept, { recursive: true });
     return kept;
   } finally {

@@ -2,7 +2,7 @@
 const MIN_PLACES = 16;
 
 /**
- * A map of things that come and go at the rate of requests, in the order in which they came.
+ * A map of things that come and go at the rate of requests, in the order in which they came first.
  *
  * Not a `Map`, for the same reason as `SlotList`: V8 makes a map's new tables in the old generation if the map is there, so each
  * few requests take memory that only a full collection frees, and bring that collection nearer. Here what is deleted leaves an empty place,
@@ -49,6 +49,6 @@ export class PassingMap<Value> {
 
   #renew(): void {
     this.#map = new Map(this.entries());
-    this.#places = Math.max(MIN_PLACES, 4 * this.#map.size);
+    this.#places = Math.max(MIN_PLACES, 2 * this.#map.size);
   }
 }

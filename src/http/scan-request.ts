@@ -54,7 +54,7 @@ export function scanAtOnce(body: Buffer, fields: OptionalFields): ChatRequest {
     if (!atOnce.write(body) || !atOnce.end()) throw invalidJson(atOnce);
     return reader.request();
   } finally {
-    // It keeps neither the request nor its bytes.
+    // It doesn't keep the request.
     atOnce.begin(NO_LISTENER);
   }
 }

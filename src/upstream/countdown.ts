@@ -5,6 +5,8 @@ import type { LimitWord, WordState } from '../ledger/contract/fleet-view.ts';
  * heard of them. A **number** is how much was sent before and with a request: an answer speaks of what was sent up to its own.
  */
 export class Countdown {
+  /** The whole limit; Infinity where the provider doesn't name it. */
+  limit: number = Infinity;
   /** In all. */
   #sent = 0;
   /** Of the request that the newest word is about. */
@@ -39,8 +41,9 @@ export class Countdown {
   }
 
   /** The provider said this when it had seen the request of this number. The word about a later request counts. */
-  said(number: number, left: number, until: number): void {
+  said(number: number, left: number, until: number, limit: number = Infinity): void {
     if (number < this.#number) return;
+    this.limit = limit;
     this.#number = number;
     this.#most = number + left;
     this.#until = until;

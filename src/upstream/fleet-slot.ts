@@ -175,6 +175,8 @@ export class FleetSlot {
   }
 
   report(now: number, isLeaving = false): SlotReport {
+    // Unheard for longer than its lease, it counts as gone: the words of the others count what it sent meanwhile.
+    if (now - this.#heardAt > this.#terms.leaseMs) this.#word?.forget();
     if (!this.#reported) {
       this.#reported = this.#used;
       this.#used = new Map();
@@ -255,6 +257,16 @@ export class FleetSlot {
     return true;
   }
 
+  /** It reports from now on. */
+  use(): void {
+    this.#idle = 0;
+    if (this.#isMember) return;
+    this.#isMember = true;
+    // The words that the others have by now count what was sent meanwhile.
+    this.#word?.forget();
+    this.#terms.join(this);
+  }
+
   /** It reports no more, until it is used again. */
   departed(): void {
     this.#isMember = false;
@@ -264,14 +276,6 @@ export class FleetSlot {
 
   #stateAt(now: number): SlotState | undefined {
     return now - this.#heardAt > this.#terms.freshMs ? undefined : this.#state;
-  }
-
-  /** It reports from now on. */
-  use(): void {
-    this.#idle = 0;
-    if (this.#isMember) return;
-    this.#isMember = true;
-    this.#terms.join(this);
   }
 
   #ask(tokens: number): void {

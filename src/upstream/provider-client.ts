@@ -264,10 +264,11 @@ export class ProviderClient {
     target: Target,
     key: ProviderKey | undefined,
     counted: CountedRequest,
-    { received }: ProviderAnswer,
+    { received, status }: ProviderAnswer,
   ): number {
     const left = limitsLeft(received);
-    this.#capacity.answered(target, key?.name ?? '', counted, left);
+    // Clients make up names of models behind a wildcard: those don't each have a word.
+    if (status !== 404) this.#capacity.answered(target, key?.name ?? '', counted, left);
     return left.exhaustedMs;
   }
 

@@ -122,13 +122,15 @@ export class ProviderWord implements SharedWord {
     const until = ({ left, resetMs }: LimitLeft): number =>
       now + Math.max(resetMs, left > 0 ? HOLD_BUCKETS * this.#terms.bucketMs : 0);
     if (requests) this.requests.said(request.requestNumber, requests.left, until(requests));
-    if (tokens) this.tokens.said(request.tokenNumber, tokens.left, until(tokens));
+    if (tokens) this.tokens.said(request.tokenNumber, tokens.left, until(tokens), tokens.limit);
     this.#look(now);
   }
 
   /** Until a request with this estimate of tokens may be sent, in ms; 0 if it may. */
   waitMs(tokens: number, now: number): number {
-    const until = Math.max(this.requests.lacksUntil(1, now), this.tokens.lacksUntil(tokens, now));
+    // What is more than the whole limit is sent when all of it is left.
+    const needed = Math.min(tokens, this.tokens.limit);
+    const until = Math.max(this.requests.lacksUntil(1, now), this.tokens.lacksUntil(needed, now));
     return until > 0 ? until - now : (this.#slot?.wordWaitMs(tokens, now) ?? 0);
   }
 

@@ -4,6 +4,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 const MAX_WAIT_MS = 3_600_000;
 /** Wait if a provider doesn't say when its limit resets. */
 const DEFAULT_WAIT_MS = 1000;
+/** More than this is plenty. Sums of it are exact in numbers, and in Redis. */
+const MAX_LEFT = 1e12;
 /** Longer header values are not parsed. */
 const MAX_LENGTH = 64;
 /** Go durations: `2m59.56s`, `6m0s`, `120ms`. */
@@ -32,6 +34,8 @@ export interface LimitsLeft {
 
 export interface LimitLeft {
   readonly left: number;
+  /** The whole limit, if the provider names it. */
+  readonly limit?: number;
   /** Until the limit resets. */
   readonly resetMs: number;
 }
@@ -55,13 +59,18 @@ export function limitsLeft(headers: IncomingHttpHeaders, now: number = Date.now(
     if (left <= 0) said = { ...said, exhaustedMs: Math.max(said.exhaustedMs, resetMs) };
     const kind = kindOf(name);
     if (!kind || (said[kind]?.left ?? Infinity) <= left) continue;
-    said = { ...said, [kind]: { left: Math.max(0, Math.floor(left)), resetMs } };
+    const limit = numberIn(headers[name.replace('remaining', 'limit')]);
+    const counted = Math.min(MAX_LEFT, Math.max(0, Math.floor(left)));
+    said = { ...said, [kind]: { left: counted, ...(limit !== undefined && { limit }), resetMs } };
   }
   return said;
 }
 
+/** Tokens of the prompt or of the answer alone: only a zero counts, as the estimate of a request is of both. */
+const ONE_SIDED = /(?:input|output|prompt|completion)-tokens|tokens-(?:input|output|prompt|generated|cached)/;
+
 function kindOf(name: string): 'requests' | 'tokens' | undefined {
-  if (name.includes('tokens')) return 'tokens';
+  if (name.includes('tokens')) return ONE_SIDED.test(name) ? undefined : 'tokens';
   return name.includes('requests') || name.endsWith('ratelimit-remaining') ? 'requests' : undefined;
 }
 

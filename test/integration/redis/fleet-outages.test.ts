@@ -147,18 +147,48 @@ it('what one process says is known to the others by their next report, whenever 
   }
 });
 
-it('what a provider says is left is divided among the processes, and counted by each alone while Redis is away', async () => {
-  const told = { provider: { name: 'told' }, healthKey: 'model', model: 'model' } as unknown as Target;
+const told = { provider: { name: 'told' }, healthKey: 'model', model: 'model' } as unknown as Target;
+
+/** An answer of the provider says that this much is left. */
+function hear({ capacity }: Member, left: number): void {
+  const requests = { left, resetMs: 60_000 };
+  capacity.answered(told, '', capacity.sent(told, '', 1), { exhaustedMs: 0, requests });
+}
+
+/** Sends what it may; returns how many. */
+function send({ capacity }: Member): number {
+  let sent = 0;
+  for (; sent < 100 && capacity.exhaustedMs(told, '', 1) === 0; sent++) capacity.sent(told, '', 1);
+  return sent;
+}
+
+it('what a process sent while little was left for others only is not counted when it shares again', async () => {
   const [one, other] = [member(), member()];
-  const hear = ({ capacity }: Member, left: number): void => {
-    const requests = { left, resetMs: 60_000 };
-    capacity.answered(told, '', capacity.sent(told, '', 1), { exhaustedMs: 0, requests });
-  };
-  const send = ({ capacity }: Member): number => {
-    let sent = 0;
-    for (; sent < 100 && capacity.exhaustedMs(told, '', 1) === 0; sent++) capacity.sent(told, '', 1);
-    return sent;
-  };
+  for (const each of [one, other]) {
+    hear(each, 7);
+    await each.tick();
+    await each.tick();
+  }
+  // One has plenty, and leaves after a minute; the other one goes on.
+  for (let n = 0; n < 300; n++, now += 250) {
+    hear(one, 100_000);
+    if (n % 20 === 0) hear(other, 5);
+    await one.tick();
+    await other.tick();
+  }
+  let sent = 0;
+  hear(one, 5);
+  for (let n = 0; n < 10; n++, now += 250) {
+    for (const each of [one, other]) {
+      await each.tick();
+      sent += send(each);
+    }
+  }
+  expect(sent).toBe(5);
+});
+
+it('what a provider says is left is divided among the processes, and counted by each alone while Redis is away', async () => {
+  const [one, other] = [member(), member()];
   // By its own word, either would send 7.
   for (const each of [one, other]) {
     hear(each, 7);

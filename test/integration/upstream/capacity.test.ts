@@ -240,8 +240,8 @@ describe('a provider that says that nothing is left', () => {
   it('is asked after the other targets by requests that need more tokens than it said are left, and by no others', async () => {
     await start({ hasSpare: true });
     gateway.provider.script = answerJson(completionBody(), 200, {
-      'anthropic-ratelimit-output-tokens-remaining': '500',
-      'anthropic-ratelimit-output-tokens-reset': new Date(Date.now() + 30_000).toISOString(),
+      'anthropic-ratelimit-tokens-remaining': '500',
+      'anthropic-ratelimit-tokens-reset': new Date(Date.now() + 30_000).toISOString(),
     });
     expect((await ask()).status).toBe(200);
     expect((await ask()).status).toBe(200);

@@ -136,6 +136,15 @@ describe('what a provider says is left of its tokens', () => {
     expect([1200, 1201].map((each) => capacity.exhaustedMs(target, '', each))).toEqual([0, MINUTE]);
   });
 
+  it('are enough for a request of more than the whole limit while all of it is left', () => {
+    const { capacity } = start();
+    const all = { exhaustedMs: 0, tokens: { left: 5000, limit: 5000, resetMs: MINUTE } };
+    capacity.answered(target, '', capacity.sent(target, '', 10), all);
+    expect(capacity.exhaustedMs(target, '', 20_000)).toBe(0);
+    capacity.sent(target, '', 1);
+    expect(capacity.exhaustedMs(target, '', 20_000)).toBe(MINUTE);
+  });
+
   it('holds for two seconds at least, as far as something is left', () => {
     const { capacity, pass } = start();
     capacity.answered(target, '', capacity.sent(target, '', 10), tokens(10, 50));

@@ -57,9 +57,11 @@ describe('what a provider says of its limits', () => {
     const headers = {
       'x-ratelimit-remaining-tokens': '4000.5',
       'x-ratelimit-reset-tokens': '90ms',
-      'anthropic-ratelimit-output-tokens-remaining': '3000',
-      'anthropic-ratelimit-output-tokens-reset': '2026-11-22T10:00:12Z',
-      'anthropic-ratelimit-input-tokens-remaining': '50000',
+      'anthropic-ratelimit-tokens-limit': '80000',
+      'anthropic-ratelimit-tokens-remaining': '3000',
+      'anthropic-ratelimit-tokens-reset': '2026-11-22T10:00:12Z',
+      'anthropic-ratelimit-output-tokens-remaining': '100',
+      'anthropic-ratelimit-input-tokens-remaining': '50',
       'x-ratelimit-remaining-requests-day': '900',
       'x-ratelimit-remaining-requests': '20',
       'x-ratelimit-reset-requests': '30s',
@@ -67,7 +69,7 @@ describe('what a provider says of its limits', () => {
     expect(limitsLeft(headers, NOW)).toEqual({
       exhaustedMs: 0,
       requests: { left: 20, resetMs: 30_000 },
-      tokens: { left: 3000, resetMs: 12_000 },
+      tokens: { left: 3000, limit: 80_000, resetMs: 12_000 },
     });
     expect(limitsLeft({ 'x-ratelimit-remaining': '7' }).requests).toEqual({ left: 7, resetMs: 1000 });
     expect(
@@ -79,6 +81,22 @@ describe('what a provider says of its limits', () => {
     ).toEqual({ exhaustedMs: 4000, tokens: { left: 0, resetMs: 4000 } });
     expect(limitsLeft({ 'x-ratelimit-remaining-images': '7' })).toEqual({ exhaustedMs: 0 });
   });
+
+  it.each(['1e308', '9223372036854775807', '1000000000001'])(
+    'takes %s left for no more than plenty',
+    (left) => {
+      const said = { left: 1e12, resetMs: 1000 };
+      expect(limitsLeft({ 'x-ratelimit-remaining-requests': left }).requests).toEqual(said);
+    },
+  );
+
+  it.each(['anthropic-ratelimit-input-tokens-remaining', 'x-ratelimit-remaining-tokens-prompt'])(
+    'counts only the zero of %s, as it is not of all tokens',
+    (name) => {
+      expect(limitsLeft({ [name]: '5' })).toEqual({ exhaustedMs: 0 });
+      expect(limitsLeft({ [name]: '0' })).toEqual({ exhaustedMs: 1000 });
+    },
+  );
 
   it.each<[Record<string, string>, number | undefined]>([
     [{ 'retry-after': '3' }, 3000],
