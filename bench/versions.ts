@@ -1,7 +1,7 @@
 /**
  * `npm run bench:versions -- REVISION [STORE]`: the processor time of a request of 1 KB with this build, to that of another revision.
  *
- * What V8 makes of the same code differs from process to process by several percent, so many pairs of processes are compared. The two of
+ * What V8 makes of the same code differs from process to process by several percent, so 24 pairs of processes are compared. The two of
  * a pair take turns, and each next pair is started in the other order. The log of requests is off. STORE is `memory:`, which is the default, or
  * `sqlite`.
  */
