@@ -103,7 +103,8 @@ describe('a request for a model whose targets are full', () => {
     const late = await ask();
     expect([late.status, await codeOf(late)]).toEqual([429, 'upstream_at_capacity']);
     expect(Number(late.headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(Number(late.headers.get('x-ccr-waited-ms'))).toBeGreaterThanOrEqual(20);
+    // Node's timers count whole milliseconds: one may be over a fraction of one early.
+    expect(Number(late.headers.get('x-ccr-waited-ms'))).toBeGreaterThanOrEqual(19);
     answer();
     expect((await first).status).toBe(200);
     expect(gateway.provider.received).toHaveLength(1);
