@@ -33,7 +33,7 @@ export interface AuthenticatorOptions {
 const MAX_CALLERS = 50_000;
 const MAX_REJECTED = 10_000;
 
-/** Bounds a cache by its number of entries, without a place for each of them from the start: four megabytes, which every full collection would read. */
+/** Bounds a cache by its number of entries. With `max`, it would have a place for each from the start: four megabytes, which every full collection reads. */
 const placesFor = (most: number): { readonly maxSize: number; readonly sizeCalculation: () => number } => ({
   maxSize: most,
   sizeCalculation: () => 1,

@@ -267,9 +267,10 @@ export class ProviderClient {
     { received, status }: ProviderAnswer,
   ): number {
     const left = limitsLeft(received);
+    const { exhaustedMs } = left;
     // Clients make up names of models behind a wildcard: those don't each have a word.
-    if (status !== 404) this.#capacity.answered(target, key?.name ?? '', counted, left);
-    return left.exhaustedMs;
+    this.#capacity.answered(target, key?.name ?? '', counted, status === 404 ? { exhaustedMs } : left);
+    return exhaustedMs;
   }
 
   /** The 429 of one key with a `retry-after` for all keys: until the first one is free. */

@@ -250,6 +250,24 @@ describe('a provider that says that nothing is left', () => {
     expect([gateway.provider.received.length, spare.received.length]).toEqual([2, 1]);
   });
 
+  it('is counted by no answer that a model is unknown: behind a wildcard, clients make up their names', async () => {
+    await start({ hasSpare: true });
+    gateway.provider.script = answerJson('{"error":{"message":"No such model"}}', 404, {
+      'x-ratelimit-remaining-requests': '1',
+      'x-ratelimit-reset-requests': '30s',
+    });
+    expect((await ask()).status).toBe(200);
+    expect([gateway.provider.received.length, spare.received.length]).toEqual([1, 1]);
+    const { script, end } = heldStreams();
+    gateway.provider.script = script;
+    const running = await gateway.post({ ...QUESTION, stream: true });
+    gateway.provider.script = answerJson(completionBody());
+    expect((await ask()).status).toBe(200);
+    expect([gateway.provider.received.length, spare.received.length]).toEqual([3, 1]);
+    end();
+    await running.text();
+  });
+
   it('is asked all the same where there is no other', async () => {
     await start({});
     gateway.provider.script = USED_UP;
