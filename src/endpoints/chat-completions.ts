@@ -12,8 +12,7 @@ import { hashIdempotencyKey, idempotencyKeyOf } from '../keys/idempotency-key.ts
 import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import type { PerTarget, Target } from '../catalog/model.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
-import { isReadToEnd } from '../upstream/abandoned-answers.ts';
-import type { Failover } from '../upstream/failover.ts';
+import type { Failover, FailoverResult } from '../upstream/failover.ts';
 import type { ModelDiscovery } from '../upstream/model-discovery.ts';
 import type { RecentErrors } from '../upstream/recent-errors.ts';
 import type { RunningAttempts } from '../upstream/attempt.ts';
@@ -52,7 +51,7 @@ interface IncomingRequest {
   readonly exchange: Exchange;
   readonly client: ClientConnection;
   readonly caller: Caller;
-  /** AdmissionRequest time, from `performance.now()`. */
+  /** Arrival time, from `performance.now()`. */
   readonly startedAt: number;
 }
 
@@ -71,66 +70,34 @@ export async function chatCompletion(
   active: ActiveRequest,
 ): Promise<void> {
   const startedAt = performance.now();
-  const { trace } = active;
   const { account, key } = caller;
   active.account = account;
   active.key = key;
-  const onError = (error: Error): void => {
-    services.onError(error, exchange.id);
-  };
+  const incoming = { exchange, client, caller, startedAt };
 
   const buffer = services.buffered.reserveFor(account, key);
   let admitted: AdmittedRequest;
   try {
-    admitted = await admit({ exchange, client, caller, startedAt }, buffer, services, active);
+    admitted = await admit(incoming, buffer, services, active);
   } finally {
     buffer.release();
   }
-  const { read, hold, targets, byokKey, conversation, room } = admitted;
-  trace?.admitted(read.body);
+  const { read, hold, room } = admitted;
+  active.trace?.admitted(read.body);
 
-  const progress = new RequestProgress(
-    {
-      firstTarget: targets[0],
-      conversation,
-      owner: `${account} ${key}`,
-      requestId: exchange.id,
-      startedAt,
-      isReadToEnd: (target) =>
-        isReadToEnd(target, account, hold.terms.quote, services.calibrations.of(target)),
-      isRefused: () => client.isDismissed,
-    },
-    services,
-    active,
-  );
+  const progress = new RequestProgress(admitted, client, services, active);
   let guard: ParallelGuard | undefined;
   try {
-    guard = guardBeside(admitted, { exchange, client }, services, trace);
-    const request = {
-      requestId: exchange.id,
-      account,
-      client,
-      clientHeaders: exchange.headers,
-      body: new ClientBody(admitted, onError),
-      lacksUsage: read.request.edits.includeUsage !== undefined,
-      deniesUsage: read.request.includeUsage === false,
-      byokKey,
-      conversation,
-      room,
-      tokens: room?.tokens ?? likelyTokens(hold.terms.quote, read.request),
-      startedAt,
-      onError,
-      trace,
-    };
-    const result = await services.failover.firstAnswer({ targets, request, progress });
+    guard = guardBeside(admitted, incoming, services, active.trace);
+    const result = await send(admitted, incoming, progress, services);
     progress.answered(result);
-    if (result.failure) onError(result.failure);
+    if (result.failure) services.onError(result.failure, exchange.id);
     read.body = [];
     if (guard) await guard.allows(result.answer);
     const { detached } = progress;
     const [end, relayed] = await relayAnswer(result, { exchange, client, detached }, admitted, services);
     const failure = progress.relayed(end, relayed);
-    if (failure) onError(failure);
+    if (failure) services.onError(failure, exchange.id);
   } catch (error) {
     progress.failed(error);
     throw error;
@@ -193,6 +160,37 @@ async function admit(
     room.end();
     throw error;
   }
+}
+
+/** Sends the client's request to its targets, until one has an answer for the client. */
+function send(
+  admitted: AdmittedRequest,
+  { exchange, client, caller, startedAt }: IncomingRequest,
+  progress: RequestProgress,
+  { failover, onError: report }: ChatCompletionServices,
+): Promise<FailoverResult> {
+  const { read, hold, targets, byokKey, conversation, room } = admitted;
+  const { request: asked } = read;
+  const onError = (error: Error): void => {
+    report(error, exchange.id);
+  };
+  const request = {
+    requestId: exchange.id,
+    account: caller.account,
+    client,
+    clientHeaders: exchange.headers,
+    body: new ClientBody(admitted, onError),
+    lacksUsage: asked.edits.includeUsage !== undefined,
+    deniesUsage: asked.includeUsage === false,
+    byokKey,
+    conversation,
+    room,
+    tokens: room?.tokens ?? likelyTokens(hold.terms.quote, asked),
+    startedAt,
+    onError,
+    trace: progress.trace,
+  };
+  return failover.firstAnswer({ targets, request, progress });
 }
 
 /** The catalog for one request. Just after start, waits for the models that providers list. */

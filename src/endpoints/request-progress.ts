@@ -1,6 +1,7 @@
 import type { Slot } from '../async/slot-list.ts';
+import type { HoldTerms } from '../billing/hold.ts';
 import type { Outcome, RelayedAnswer } from '../billing/charge-policy.ts';
-import type { Target } from '../catalog/model.ts';
+import type { PerTarget, Target } from '../catalog/model.ts';
 import {
   ProviderError,
   UpstreamAnswerError,
@@ -8,38 +9,38 @@ import {
   UpstreamTimeoutError,
 } from '../errors/upstream-errors.ts';
 import { DetachedRead, type DetachedReads } from '../http/detached-reads.ts';
-import { ClientDisconnectedError } from '../http/exchange.ts';
+import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import { type RelayEnd, RouterClosedError } from '../http/relay-end.ts';
 import type { Ending } from '../ledger/contract/ledger-store.ts';
+import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
+import type { RequestTrace } from '../observability/request-trace.ts';
 import { asError } from '../platform/as-error.ts';
+import { isReadToEnd } from '../upstream/abandoned-answers.ts';
 import type { AttemptProgress, Abortable, RunningAttempts } from '../upstream/attempt.ts';
 import type { AttemptReport } from '../upstream/circuit-breaker.ts';
 import { errorInAnswer, isSilent } from '../upstream/provider-errors.ts';
-import type { Conversation } from '../upstream/conversations.ts';
 import type { CountedRequest } from '../upstream/provider-words.ts';
 import type { RecentErrors } from '../upstream/recent-errors.ts';
 import type { FailoverResult } from '../upstream/failover.ts';
+import type { AdmittedRequest } from './admit-request.ts';
 
 /** What a request's progress updates besides itself. */
 export interface ProgressServices {
   readonly running: RunningAttempts;
   readonly detachedReads: DetachedReads;
   readonly recentErrors: Pick<RecentErrors, 'add'>;
+  readonly calibrations: PerTarget<EstimateCalibration>;
 }
 
-export interface ProgressTerms {
-  readonly firstTarget: Target;
-  readonly conversation: Conversation | undefined;
-  /** Account and key: detached reads are limited per key. */
-  readonly owner: string;
-  readonly requestId: string;
-  /** Arrival time, from `performance.now()`. */
-  readonly startedAt: number;
-  /** Whether the answer is read to its end after its client disconnects. */
-  readonly isReadToEnd: (target: Target) => boolean;
-  /** Whether the app's guard has refused the request while it ran. */
-  readonly isRefused: () => boolean;
+/** What its progress needs of an admitted request. */
+interface ProgressedRequest extends Pick<AdmittedRequest, 'targets' | 'conversation'> {
+  readonly hold: {
+    readonly terms: Pick<HoldTerms, 'requestId' | 'startedAt'> & {
+      readonly caller: Pick<HoldTerms['caller'], 'account' | 'key'>;
+      readonly quote: Pick<HoldTerms['quote'], 'predictedTokens'>;
+    };
+  };
 }
 
 type AnsweredAttempt = Pick<FailoverResult, 'report' | 'failure' | 'target' | 'key' | 'counted'> & {
@@ -52,7 +53,8 @@ type AnsweredAttempt = Pick<FailoverResult, 'report' | 'failure' | 'target' | 'k
  * `answered`, then `relayed` or `failed`, and `close` last.
  */
 export class RequestProgress implements AttemptProgress {
-  readonly #terms: ProgressTerms;
+  readonly #request: ProgressedRequest;
+  readonly #client: Pick<ClientConnection, 'isDismissed'>;
   readonly #services: ProgressServices;
   readonly #active: ActiveRequest;
   #outcome: Outcome;
@@ -65,11 +67,21 @@ export class RequestProgress implements AttemptProgress {
   /** Number of the attempt at the current target; undefined before one is sent. */
   #attempt: number | undefined;
 
-  constructor(terms: ProgressTerms, services: ProgressServices, active: ActiveRequest) {
-    this.#terms = terms;
+  constructor(
+    request: ProgressedRequest,
+    client: Pick<ClientConnection, 'isDismissed'>,
+    services: ProgressServices,
+    active: ActiveRequest,
+  ) {
+    this.#request = request;
+    this.#client = client;
     this.#services = services;
     this.#active = active;
-    this.#outcome = { ending: 'failed', target: terms.firstTarget, dispatched: false };
+    this.#outcome = { ending: 'failed', target: request.targets[0], dispatched: false };
+  }
+
+  get trace(): RequestTrace | undefined {
+    return this.#active.trace;
   }
 
   get outcome(): Outcome {
@@ -82,12 +94,16 @@ export class RequestProgress implements AttemptProgress {
   }
 
   asking(target: Target): DetachedRead {
-    const { owner, isReadToEnd } = this.#terms;
+    const { caller, quote } = this.#request.hold.terms;
+    const { account, key } = caller;
+    const { detachedReads, calibrations } = this.#services;
     this.#active.provider = target.provider.name;
     this.#attempt = undefined;
     this.#outcome = { ending: 'failed', target, dispatched: false };
     this.#detached?.end();
-    this.#detached = new DetachedRead(this.#services.detachedReads, owner, () => isReadToEnd(target));
+    this.#detached = new DetachedRead(detachedReads, `${account} ${key}`, () =>
+      isReadToEnd(target, account, quote, calibrations.of(target)),
+    );
     return this.#detached;
   }
 
@@ -114,7 +130,7 @@ export class RequestProgress implements AttemptProgress {
   answered({ report, failure, target, key, counted, answer: { status } }: AnsweredAttempt): void {
     this.#report = report;
     this.#counted = counted;
-    const { conversation } = this.#terms;
+    const { conversation } = this.#request;
     if (conversation && status < 300) this.#active.trace?.continued(conversation.answered(target, key));
     this.#addOrigin(failure);
   }
@@ -138,7 +154,8 @@ export class RequestProgress implements AttemptProgress {
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') this.#report?.broke(Date.now());
     if (failure?.cause instanceof ProviderError) this.#active.trace?.lastAttempt?.refused(failure.cause);
     if (meter.failed) this.#report?.hadError();
-    if (isProviderFailure(failure)) this.#services.recentErrors.add(target, this.#terms.requestId, failure);
+    if (isProviderFailure(failure))
+      this.#services.recentErrors.add(target, this.#request.hold.terms.requestId, failure);
     return failure;
   }
 
@@ -152,13 +169,13 @@ export class RequestProgress implements AttemptProgress {
   /** The request is over: releases its resources and returns its outcome. */
   close(): Outcome {
     // To the provider's side, the client has left.
-    if (this.#terms.isRefused()) this.#outcome = { ...this.#outcome, ending: 'refused' };
+    if (this.#client.isDismissed) this.#outcome = { ...this.#outcome, ending: 'refused' };
     this.#report?.over();
     const usage = this.#outcome.answer?.meter.usage;
     if (usage) this.#counted?.end(usage.promptTokens + usage.completionTokens);
     this.#forgetRunning();
     this.#detached?.end();
-    this.#active.trace?.ended(this.#outcome, this.#terms.startedAt, this.#end);
+    this.#active.trace?.ended(this.#outcome, this.#request.hold.terms.startedAt, this.#end);
     return this.#outcome;
   }
 

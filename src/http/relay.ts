@@ -126,6 +126,7 @@ class Relay implements BodyReader, TurnReader {
     const { heartbeatMs } = this.#options;
     // The head is sent with the first chunk if that is already here, else alone.
     this.#flushing = setImmediate(() => {
+      this.#flushing = undefined;
       this.#response.flushHeaders();
     });
     if (heartbeatMs !== undefined && isEventStream(this.#head)) {

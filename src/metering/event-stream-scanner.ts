@@ -64,7 +64,8 @@ export class EventStreamScanner {
   #nextLf = -1;
   #nextCr = -1;
   #matched = 0;
-  readonly #line = new Uint8Array(MAX_KEPT_LINE_BYTES);
+  /** Made for the first line that is not of data. */
+  #lineBytes: Uint8Array | undefined;
   #lineLength = 0;
 
   constructor(listener: EventStreamListener) {
@@ -139,6 +140,10 @@ export class EventStreamScanner {
           i = this.#skipLine(chunk, i);
       }
     }
+  }
+
+  get #line(): Uint8Array {
+    return (this.#lineBytes ??= new Uint8Array(MAX_KEPT_LINE_BYTES));
   }
 
   /** In a line other than data. */

@@ -187,7 +187,7 @@ export class UsageAccumulator {
   /** The choice whose chunk reported it; undefined if the chunk had no requested choice, or several: then it is for the whole answer. */
   #reportedOn: number | undefined;
   /** Reported on a chunk of one choice: for that choice only, or for all so far. */
-  readonly #onChoice = new Map<number, { readonly counts: Counts; readonly times: number }>();
+  #onChoice: Map<number, { readonly counts: Counts; readonly times: number }> | undefined;
   /** Choices were observed to count separately: vLLM, with `continuous_usage_stats`. */
   #countsApart = false;
   /** Reported inside a choice, or beside it in timings. */
@@ -216,6 +216,7 @@ export class UsageAccumulator {
     this.#reportedOn = choice;
     this.#read = undefined;
     if (choice === undefined) return;
+    this.#onChoice ??= new Map();
     const times = this.#onChoice.get(choice)?.times ?? 0;
     this.#onChoice.set(choice, { counts, times: times + 1 });
   }
@@ -240,7 +241,7 @@ export class UsageAccumulator {
 
   #ofWhole(): Usage | undefined {
     if (!this.#reported) return undefined;
-    const choices = [...this.#onChoice.values()];
+    const choices = [...(this.#onChoice?.values() ?? [])];
     const isApart = this.#countsApart || choices.every(({ times }) => times === 1);
     return this.#reportedOn === undefined || choices.length < 2 || !isApart
       ? normalise(this.#reported, this.#dialect)

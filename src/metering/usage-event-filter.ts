@@ -23,6 +23,7 @@ export class UsageEventFilter {
   #afterCr = false;
   /** An event has ended in the current chunk, possibly before its first byte (without a blank line). */
   #ended = false;
+  /** The current chunk; released with its end, because a stream may wait long for the next. */
   #chunk: Buffer = NOTHING;
   /** Removed ranges: pairs of begin and end in the chunk. Bytes that are held back have negative indices. */
   #cuts: number[] = [];
@@ -41,7 +42,13 @@ export class UsageEventFilter {
   write(chunk: Buffer): Buffer | readonly Buffer[] {
     this.#chunk = chunk;
     this.#ended = false;
+    const passed = this.#pass(chunk);
+    this.#chunk = NOTHING;
     if (this.#cuts.length > 0) this.#cuts = [];
+    return passed;
+  }
+
+  #pass(chunk: Buffer): Buffer | readonly Buffer[] {
     const wasAfterCr = this.#afterCr;
     if (chunk.length > 0) this.#afterCr = false;
     this.#meter.write(chunk);

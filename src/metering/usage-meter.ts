@@ -3,7 +3,7 @@ import type { AnswerPosition } from './answer-keys.ts';
 import { UsageReader } from './usage-reader.ts';
 import type { DeliveredText } from './estimate.ts';
 import { type EventTemplates, TemplateMatcher } from './event-template.ts';
-import { EventStreamScanner } from './event-stream-scanner.ts';
+import { type EventStreamListener, EventStreamScanner } from './event-stream-scanner.ts';
 import type { ReportedCostField } from './reported-cost.ts';
 import type { Usage, UsageDialect } from './usage-dialects.ts';
 
@@ -26,9 +26,9 @@ export interface EventEnd {
  * are scanned byte by byte, so a count may be cut anywhere and an event may have any length. Text that looks like usage,
  * in content or tool arguments, isn't at the path of usage, and is ignored.
  */
-export class UsageMeter {
+export class UsageMeter implements EventStreamListener {
   readonly #reader: UsageReader;
-  readonly #json: JsonScanner<AnswerPosition>;
+  #scanner: JsonScanner<AnswerPosition> | undefined;
   #stream: EventStreamScanner | undefined;
   #format: 'event-stream' | 'json' | undefined;
   /** The current JSON document is invalid: the rest of it is skipped. */
@@ -62,7 +62,6 @@ export class UsageMeter {
   ) {
     this.#known = templates && new TemplateMatcher(templates);
     this.#reader = new UsageReader(dialect, choices, costField);
-    this.#json = new JsonScanner('document', this.#reader);
   }
 
   /** Looks at the next bytes of the answer. */
@@ -172,20 +171,52 @@ export class UsageMeter {
         return;
       } else if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d) {
         this.#format = 'event-stream';
-        this.#stream = new EventStreamScanner({
-          data: (bytes, from, to) => {
-            this.#readJson(bytes, from, to);
-          },
-          event: (from, end, hasData, sharesEnd) => {
-            this.#endEvent(from, end, hasData, sharesEnd);
-          },
-          isWhole: () => this.#isAnswer,
-          ...(this.#known && { known: (bytes, from) => this.#skipKnown(bytes, from) }),
-        });
+        this.#stream = new EventStreamScanner(this);
         this.#stream.write(chunk, i);
         return;
       }
     }
+  }
+
+  // The listener of a stream's scanner
+
+  data(bytes: Uint8Array, from: number, to: number): void {
+    this.#readJson(bytes, from, to);
+  }
+
+  isWhole(): boolean {
+    return this.#isAnswer;
+  }
+
+  /** @returns the end of the event that begins here, if a template says what is in it; else -1 */
+  known(bytes: Uint8Array, from: number): number {
+    const template = this.#known?.find(bytes, from);
+    if (!template || !this.#known) return -1;
+    const { end } = this.#known;
+    this.firstEventAt ??= performance.now();
+    this.#reader.skip(template);
+    this.onEvent?.({ from, end, isUsageOnly: false, nullUsage: template.nullUsage });
+    return end;
+  }
+
+  event(from: number, end: number, hasData: boolean, sharesEnd: boolean): void {
+    const isOne = hasData && this.#glued === 0 && this.#glue === NO_GLUE && this.#isAnswer;
+    const saysDone = this.#stream?.saysDone === true;
+    const isUsageOnly = isOne && !sharesEnd && !saysDone && this.#reader.isUsageOnly;
+    const nullUsage = isOne ? this.#nullUsage(from) : undefined;
+    if (hasData) {
+      this.firstEventAt ??= performance.now();
+      this.#nextDocument();
+      this.#broken = false;
+      this.#glue = NO_GLUE;
+      this.#glued = 0;
+    }
+    this.onEvent?.({ from, end, isUsageOnly, nullUsage });
+  }
+
+  /** Made for the first bytes that no template matches: most streams have none for long. */
+  get #json(): JsonScanner<AnswerPosition> {
+    return (this.#scanner ??= new JsonScanner('document', this.#reader));
   }
 
   #readJson(bytes: Uint8Array, from: number, to: number): void {
@@ -231,32 +262,6 @@ export class UsageMeter {
     this.#reader.end();
     this.#reader.begin();
     this.#json.begin();
-  }
-
-  /** @returns the end of the event that begins here, if a template says what is in it; else -1 */
-  #skipKnown(bytes: Uint8Array, from: number): number {
-    const template = this.#known?.find(bytes, from);
-    if (!template || !this.#known) return -1;
-    const { end } = this.#known;
-    this.firstEventAt ??= performance.now();
-    this.#reader.skip(template);
-    this.onEvent?.({ from, end, isUsageOnly: false, nullUsage: template.nullUsage });
-    return end;
-  }
-
-  #endEvent(from: number, end: number, hasData: boolean, sharesEnd: boolean): void {
-    const isOne = hasData && this.#glued === 0 && this.#glue === NO_GLUE && this.#isAnswer;
-    const saysDone = this.#stream?.saysDone === true;
-    const isUsageOnly = isOne && !sharesEnd && !saysDone && this.#reader.isUsageOnly;
-    const nullUsage = isOne ? this.#nullUsage(from) : undefined;
-    if (hasData) {
-      this.firstEventAt ??= performance.now();
-      this.#nextDocument();
-      this.#broken = false;
-      this.#glue = NO_GLUE;
-      this.#glued = 0;
-    }
-    this.onEvent?.({ from, end, isUsageOnly, nullUsage });
   }
 
   /** The range of the member `"usage": null` in an event that begins at this index. */

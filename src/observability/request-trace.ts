@@ -68,7 +68,7 @@ export class RequestTrace {
   readonly content: ContentRecorder | undefined;
   readonly #since = performance.now();
   readonly #askHeaders: UpstreamHeaders | undefined;
-  readonly #attempts: AttemptTrace[] = [];
+  #attempts: readonly AttemptTrace[] = [];
   #hookCalls: HookEnded[] | undefined;
   #caller: Pick<ResponseEnded, 'account' | 'key'> = {};
   #model: string | undefined;
@@ -145,7 +145,7 @@ export class RequestTrace {
   /** A request to a provider is about to be sent. */
   attempt(target: TracedTarget): AttemptTrace {
     const attempt = new AttemptTrace(target, this.started.requestId, this.#attempts.length, this.#askHeaders);
-    this.#attempts.push(attempt);
+    this.#attempts = [...this.#attempts, attempt];
     return attempt;
   }
 

@@ -60,6 +60,7 @@ export async function route(
       await sendPublicModels(exchange, open, services);
       return;
     }
+    // Always awaited: then a body that came in one packet with its head is here, and is read at once.
     const caller = await services.authenticator.authenticate(exchange.headers);
     active.trace?.authenticated(caller);
     if (!endpoint || (isAmbiguous(endpoint) && !READ_METHODS.includes(exchange.method))) {

@@ -11,7 +11,7 @@ import type { Target } from '../catalog/model.ts';
 export function isReadToEnd(
   target: Target,
   account: string,
-  quote: Quote,
+  quote: Pick<Quote, 'predictedTokens'>,
   calibration: EstimateCalibration,
 ): boolean {
   const { provider, model, usesByok } = target;

@@ -98,6 +98,8 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
   }
 
   onResponseStart(controller: Controller, statusCode: number, headers: IncomingHttpHeaders): void {
+    // undici would keep them, and the bytes of the socket that they are in, for as long as the answer lasts.
+    controller.rawHeaders = null;
     if (this.#isFailed) return;
     if (statusCode >= 200) {
       this.#body = new PushBody(this);
