@@ -159,14 +159,13 @@ export function createRouterWithTimers(
     if (content) exchange.response = new ResponseRecorder(exchange.response, content.response);
     const active = new ActiveRequest(exchange.id, trace);
     const slot = requests.add(active);
-    const handled = route(exchange, endpoint, services, active);
-    active.handled = handled;
-    tag(request, exchange.id);
-    if (settings.waitUntil) guard(() => settings.waitUntil?.(settled(request)));
-    return handled.finally(() => {
+    active.handled = route(exchange, endpoint, services, active, () => {
       requests.delete(slot);
       if (trace) hooks.observer?.end(trace, exchange.response);
     });
+    tag(request, exchange.id);
+    if (settings.waitUntil) guard(() => settings.waitUntil?.(settled(request)));
+    return active.handled;
   }
 
   async function settled(request: object): Promise<void> {

@@ -39,12 +39,15 @@ export type Endpoint =
  *
  * An unauthenticated client learns nothing, not even which paths exist; only `OPTIONS` needs no key, and models if they are
  * public.
+ *
+ * @param over - called once, when the response is over
  */
 export async function route(
   exchange: Exchange,
   endpoint: Endpoint | undefined,
   services: RouteServices,
   active: ActiveRequest,
+  over: () => void,
 ): Promise<void> {
   const client = new ClientConnection(exchange.response);
   const cors = corsOf(exchange, services);
@@ -103,6 +106,8 @@ export async function route(
     active.trace?.refused(error);
     if (error.status >= 500) services.onError(error, exchange.id);
     if (!client.isDismissed) sendError(exchange, error);
+  } finally {
+    over();
   }
 }
 
