@@ -179,6 +179,7 @@ function send(
     account: caller.account,
     client,
     clientHeaders: exchange.headers,
+    stream: asked.stream,
     body: new ClientBody(admitted, onError),
     lacksUsage: asked.edits.includeUsage !== undefined,
     deniesUsage: asked.includeUsage === false,

@@ -21,6 +21,7 @@ import type { AttemptProgress, Abortable, RunningAttempts } from '../upstream/at
 import type { AttemptReport } from '../upstream/circuit-breaker.ts';
 import { errorInAnswer, isSilent } from '../upstream/provider-errors.ts';
 import type { CountedRequest } from '../upstream/provider-words.ts';
+import type { Conversation } from '../upstream/conversations.ts';
 import type { RecentErrors } from '../upstream/recent-errors.ts';
 import type { FailoverResult } from '../upstream/failover.ts';
 import type { AdmittedRequest } from './admit-request.ts';
@@ -53,7 +54,8 @@ type AnsweredAttempt = Pick<FailoverResult, 'report' | 'failure' | 'target' | 'k
  * `answered`, then `relayed` or `failed`, and `close` last.
  */
 export class RequestProgress implements AttemptProgress {
-  readonly #request: ProgressedRequest;
+  readonly #terms: ProgressedRequest['hold']['terms'];
+  readonly #conversation: Conversation | undefined;
   readonly #client: Pick<ClientConnection, 'isDismissed'>;
   readonly #services: ProgressServices;
   readonly #active: ActiveRequest;
@@ -68,16 +70,17 @@ export class RequestProgress implements AttemptProgress {
   #attempt: number | undefined;
 
   constructor(
-    request: ProgressedRequest,
+    { hold, targets, conversation }: ProgressedRequest,
     client: Pick<ClientConnection, 'isDismissed'>,
     services: ProgressServices,
     active: ActiveRequest,
   ) {
-    this.#request = request;
+    this.#terms = hold.terms;
+    this.#conversation = conversation;
     this.#client = client;
     this.#services = services;
     this.#active = active;
-    this.#outcome = { ending: 'failed', target: request.targets[0], dispatched: false };
+    this.#outcome = { ending: 'failed', target: targets[0], dispatched: false };
   }
 
   get trace(): RequestTrace | undefined {
@@ -94,7 +97,7 @@ export class RequestProgress implements AttemptProgress {
   }
 
   asking(target: Target): DetachedRead {
-    const { caller, quote } = this.#request.hold.terms;
+    const { caller, quote } = this.#terms;
     const { account, key } = caller;
     const { detachedReads, calibrations } = this.#services;
     this.#active.provider = target.provider.name;
@@ -130,7 +133,7 @@ export class RequestProgress implements AttemptProgress {
   answered({ report, failure, target, key, counted, answer: { status } }: AnsweredAttempt): void {
     this.#report = report;
     this.#counted = counted;
-    const { conversation } = this.#request;
+    const conversation = this.#conversation;
     if (conversation && status < 300) this.#active.trace?.continued(conversation.answered(target, key));
     this.#addOrigin(failure);
   }
@@ -154,8 +157,7 @@ export class RequestProgress implements AttemptProgress {
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') this.#report?.broke(Date.now());
     if (failure?.cause instanceof ProviderError) this.#active.trace?.lastAttempt?.refused(failure.cause);
     if (meter.failed) this.#report?.hadError();
-    if (isProviderFailure(failure))
-      this.#services.recentErrors.add(target, this.#request.hold.terms.requestId, failure);
+    if (isProviderFailure(failure)) this.#services.recentErrors.add(target, this.#terms.requestId, failure);
     return failure;
   }
 
@@ -175,7 +177,7 @@ export class RequestProgress implements AttemptProgress {
     if (usage) this.#counted?.end(usage.promptTokens + usage.completionTokens);
     this.#forgetRunning();
     this.#detached?.end();
-    this.#active.trace?.ended(this.#outcome, this.#request.hold.terms.startedAt, this.#end);
+    this.#active.trace?.ended(this.#outcome, this.#terms.startedAt, this.#end);
     return this.#outcome;
   }
 

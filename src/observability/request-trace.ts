@@ -145,7 +145,7 @@ export class RequestTrace {
   /** A request to a provider is about to be sent. */
   attempt(target: TracedTarget): AttemptTrace {
     const attempt = new AttemptTrace(target, this.started.requestId, this.#attempts.length, this.#askHeaders);
-    this.#attempts = [...this.#attempts, attempt];
+    this.#attempts = this.#attempts.concat(attempt);
     return attempt;
   }
 

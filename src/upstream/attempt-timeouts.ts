@@ -1,11 +1,12 @@
 import { Timeout } from '../async/timeout.ts';
 import { UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
+import type { Sending } from './transport/transport.ts';
 
 /** The four timeouts of one attempt: connect, first byte, idle, total.
  *
  * At most one of the first three runs at a time, besides the total. The one that
- * expires calls `onTimeout` once, with its own error.
+ * expires aborts the attempt, with its own error.
  *
  * One timer serves them all. It is set for the earliest deadline, and stays when
  * that deadline moves away, as it does with each chunk: when it fires, it checks
@@ -13,7 +14,7 @@ import type { Timeouts } from '../options/resolve-options.ts';
  */
 export class AttemptTimeouts {
   readonly #timeouts: Timeouts;
-  readonly #onTimeout: (error: UpstreamTimeoutError) => void;
+  readonly #attempt: Pick<Sending, 'abort'>;
   readonly #startedAt = performance.now();
   /** Deadlines are whole ms since the start: small integers, which V8 doesn't allocate. */
   readonly #totalAt: number;
@@ -25,9 +26,9 @@ export class AttemptTimeouts {
   #isStopped = false;
 
   /** @param spentMs - time already used of the total, which all attempts of a request share */
-  constructor(timeouts: Timeouts, spentMs: number, onTimeout: (error: UpstreamTimeoutError) => void) {
+  constructor(timeouts: Timeouts, spentMs: number, attempt: Pick<Sending, 'abort'>) {
     this.#timeouts = timeouts;
-    this.#onTimeout = onTimeout;
+    this.#attempt = attempt;
     this.#totalAt = Math.max(0, Math.ceil(timeouts.totalMs - spentMs));
     this.#phaseEndsAt = Math.ceil(timeouts.connectMs);
     this.#setTimer(0);
@@ -86,7 +87,7 @@ export class AttemptTimeouts {
 
   #expire(timeout: 'connect' | 'first_byte' | 'idle' | 'total'): void {
     this.stop();
-    this.#onTimeout(new UpstreamTimeoutError(timeout, this.#timeouts[OPTIONS[timeout]]));
+    this.#attempt.abort(new UpstreamTimeoutError(timeout, this.#timeouts[OPTIONS[timeout]]));
   }
 }
 

@@ -63,17 +63,21 @@ const STALE_WITHIN_MS = 1000;
  */
 export function attempt(request: UpstreamRequest, terms: AttemptTerms): Promise<ProviderAnswer> {
   return new Promise((resolve, reject) => {
-    new Attempt(request, terms, resolve, reject).send();
+    new Attempt({ request, terms, resolve, reject }).send();
   });
 }
 
-/** Settles once, by `#resolve` or `#reject`. */
+/** An attempt that has no answer yet. */
+interface Unanswered {
+  readonly request: UpstreamRequest;
+  readonly terms: AttemptTerms;
+  readonly resolve: (answer: ProviderAnswer) => void;
+  readonly reject: (error: Error) => void;
+}
+
 class Attempt implements SendListener, Abortable {
-  /** Released once an answer has begun, as the answer keeps this object for as long as it lasts. */
-  #request: UpstreamRequest | undefined;
-  readonly #terms: AttemptTerms;
-  readonly #resolve: (answer: ProviderAnswer) => void;
-  readonly #reject: (error: Error) => void;
+  /** Released once there is an answer, which keeps this object for as long as it lasts. */
+  #unanswered: Unanswered | undefined;
   #timeouts: AttemptTimeouts;
   #sending: Sending | undefined;
   /** Arrived, and not yet judged. */
@@ -84,25 +88,17 @@ class Attempt implements SendListener, Abortable {
   /** Aborted before it was sent. */
   #aborted: Error | undefined;
 
-  constructor(
-    request: UpstreamRequest,
-    terms: AttemptTerms,
-    resolve: (answer: ProviderAnswer) => void,
-    reject: (error: Error) => void,
-  ) {
-    this.#request = request;
-    this.#terms = terms;
-    this.#resolve = resolve;
-    this.#reject = reject;
-    this.#timeouts = this.#startTimeouts();
+  constructor(unanswered: Unanswered) {
+    this.#unanswered = unanswered;
+    this.#timeouts = this.#startTimeouts(unanswered);
   }
 
   /** @throws {ClientDisconnectedError} if the client has left */
   send(): void {
-    const { transport, client, detached, progress } = this.#terms;
+    if (!this.#unanswered) throw new TypeError('The request was answered');
+    const { request, terms } = this.#unanswered;
+    const { transport, client, detached, progress } = terms;
     client.throwIfDisconnected();
-    const request = this.#request;
-    if (!request) throw new TypeError('The request was answered');
     this.#isConnected = false;
     this.#sentAt = performance.now();
     progress.attempting(this);
@@ -128,33 +124,37 @@ class Attempt implements SendListener, Abortable {
   onConnected(): void {
     this.#isConnected = true;
     this.#timeouts.connected();
-    this.#terms.progress.dispatched();
+    this.#unanswered?.terms.progress.dispatched();
   }
 
   onHead(head: AnswerHead): void {
     this.#timeouts.answered();
-    this.#terms.client.onDisconnect(undefined);
+    this.#unanswered?.terms.client.onDisconnect(undefined);
     this.#head = head;
     heads.add(this);
   }
 
   /** Judges the head that has arrived. */
   takeHead(): void {
-    const { client, usesByok, trace, progress } = this.#terms;
     const head = this.#head;
-    const apiKey = this.#request?.apiKey;
     this.#head = undefined;
-    this.#request = undefined;
-    if (!head) return;
-    trace?.answered(head, apiKey);
+    if (!head || !this.#unanswered) return;
+    const { request, terms } = this.#unanswered;
+    const { client, usesByok, trace, progress } = terms;
+    trace?.answered(head, request.apiKey);
     if (head.statusCode < 200 || head.statusCode >= 300) progress.rejected();
     try {
-      const answer = toAnswer(head, this.#timeouts, apiKey);
+      const answer = toAnswer(head, this.#timeouts, request.apiKey);
       if (!mayBeAboutAccount(answer.status)) this.#resolve(answer);
       else {
-        checkAccountError(answer, client, usesByok).then(this.#resolve, (error: unknown) => {
-          this.onFailed(asError(error));
-        });
+        checkAccountError(answer, client, usesByok).then(
+          (checked) => {
+            this.#resolve(checked);
+          },
+          (error: unknown) => {
+            this.onFailed(asError(error));
+          },
+        );
       }
     } catch (error) {
       this.onFailed(asError(error));
@@ -167,15 +167,22 @@ class Attempt implements SendListener, Abortable {
 
   onFailed(error: Error): void {
     this.#timeouts.stop();
-    this.#terms.client.onDisconnect(undefined);
     this.#sending?.abort(error);
+    if (!this.#unanswered) return;
+    const { terms, reject } = this.#unanswered;
+    terms.client.onDisconnect(undefined);
     if (this.#mayRetry(error)) {
-      this.#retry();
+      this.#retry(this.#unanswered);
       return;
     }
     const failure = toUpstreamError(error);
-    this.#terms.trace?.failed(failure);
-    this.#reject(failure);
+    terms.trace?.failed(failure);
+    reject(failure);
+  }
+
+  #resolve(answer: ProviderAnswer): void {
+    this.#unanswered?.resolve(answer);
+    this.#unanswered = undefined;
   }
 
   /** Whether the provider has not processed the request, certainly or probably. Asked once. */
@@ -186,23 +193,20 @@ class Attempt implements SendListener, Abortable {
     return sending.diedUnanswered && performance.now() - this.#sentAt < STALE_WITHIN_MS && isReset(error);
   }
 
-  #retry(): void {
+  #retry(unanswered: Unanswered): void {
     this.#isRetried = true;
     this.#sending = undefined;
     try {
-      this.#timeouts = this.#startTimeouts();
+      this.#timeouts = this.#startTimeouts(unanswered);
       this.send();
     } catch (error) {
       this.#timeouts.stop();
-      this.#reject(asError(error));
+      unanswered.reject(asError(error));
     }
   }
 
-  #startTimeouts(): AttemptTimeouts {
-    const { timeouts, spentMs } = this.#terms;
-    return new AttemptTimeouts(timeouts, spentMs, (error) => {
-      this.abort(error);
-    });
+  #startTimeouts({ terms }: Unanswered): AttemptTimeouts {
+    return new AttemptTimeouts(terms.timeouts, terms.spentMs, this);
   }
 }
 

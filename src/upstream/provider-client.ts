@@ -1,5 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http';
-
 import { ProviderError, UpstreamAtCapacityError, UpstreamError } from '../errors/upstream-errors.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import type { ClientConnection } from '../http/exchange.ts';
@@ -8,7 +6,7 @@ import type { ProviderAnswer } from '../http/relay.ts';
 import type { Target } from '../catalog/model.ts';
 import type { RequestTrace } from '../observability/request-trace.ts';
 import type { Transport } from './transport/transport.ts';
-import { upstreamRequest } from './upstream-request.ts';
+import { type ForwardedRequest, upstreamRequest } from './upstream-request.ts';
 import { attempt, type AttemptProgress } from './attempt.ts';
 import type { Capacity } from './capacity.ts';
 import type { Conversation } from './conversations.ts';
@@ -28,11 +26,10 @@ export interface OutgoingBody {
 }
 
 /** A client's request, before a target is chosen. */
-export interface ProviderRequest {
+export interface ProviderRequest extends ForwardedRequest {
   readonly requestId: string;
   /** What is learned from the request counts for this account, and for all once several accounts have shown it. */
   readonly account: string;
-  readonly clientHeaders: IncomingHttpHeaders;
   readonly body: OutgoingBody;
   /** A stream for which the client did not ask for usage. */
   readonly lacksUsage: boolean;
@@ -289,10 +286,10 @@ export class ProviderClient {
     apiKey: string | undefined,
     includeUsage: boolean,
   ): Promise<ProviderAnswer> {
-    const { clientHeaders, client, startedAt } = request;
+    const { client, startedAt } = request;
     client.throwIfDisconnected();
     const trace = request.trace?.attempt(target);
-    const outgoing = upstreamRequest(target, clientHeaders, apiKey, body(includeUsage), trace);
+    const outgoing = upstreamRequest(target, request, apiKey, body(includeUsage), trace);
     const terms = {
       transport: this.#transport,
       timeouts: target.provider.timeouts,

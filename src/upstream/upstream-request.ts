@@ -20,6 +20,13 @@ export function nominatedHeaders({ connection }: IncomingHttpHeaders): readonly 
 
 const NO_HEADERS: readonly string[] = [];
 
+/** What a request to a provider takes of the client's. */
+export interface ForwardedRequest {
+  readonly clientHeaders: IncomingHttpHeaders;
+  /** It asks for a stream. */
+  readonly stream: boolean;
+}
+
 /** Builds the request to a target: our headers, the provider's key, the given body.
  *
  * @param apiKey - undefined for a provider without keys
@@ -27,7 +34,7 @@ const NO_HEADERS: readonly string[] = [];
  */
 export function upstreamRequest(
   { provider, model }: Target,
-  clientHeaders: IncomingHttpHeaders,
+  { clientHeaders, stream }: ForwardedRequest,
   apiKey: string | undefined,
   body: BodyChunks,
   trace: AttemptTrace | undefined,
@@ -53,5 +60,6 @@ export function upstreamRequest(
     headers,
     body,
     apiKey,
+    isStream: stream,
   };
 }

@@ -212,10 +212,10 @@ class PrivateResponse {
   readonly writableFinished = false;
   /** Set once the answer's head is here: the proxy server then leaves the answer alone. */
   finished = false;
-  #onClose: (() => void)[] = [];
+  #onClose: readonly (() => void)[] = [];
 
   on(event: string, listener: () => void): this {
-    if (event === 'close') this.#onClose.push(listener);
+    if (event === 'close') this.#onClose = this.#onClose.concat(listener);
     return this;
   }
 

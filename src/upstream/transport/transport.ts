@@ -15,6 +15,8 @@ export interface UpstreamRequest {
   readonly body: BodyChunks;
   /** The provider's key, which is also in the headers: the answer must not show it. */
   readonly apiKey: string | undefined;
+  /** Its answer may take long: its body must not be kept meanwhile. */
+  readonly isStream: boolean;
 }
 
 /** The head of a provider's answer, and the body that follows it. */

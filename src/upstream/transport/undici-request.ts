@@ -56,8 +56,9 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
     const request = this.#request;
     if (!request) throw new TypeError('The request was sent');
     this.#request = undefined;
-    const { path, headers, body } = request;
-    return { path, method: 'POST', headers, body: bodyFor(body, socket) };
+    const { path, headers, body, isStream } = request;
+    const sent = isStream ? releasing(body, socket) : bodyFor(body, socket);
+    return { path, method: 'POST', headers, body: sent };
   }
 
   abort(reason: Error): void {
@@ -143,22 +144,20 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
   }
 }
 
-/** Longer bodies are given to undici so that it can't keep them for as long as the answer lasts. */
+/** Longer bodies, and those of streams, are given to undici so that it can't keep them for as long as the answer lasts. */
 const MAX_BUFFERED_BYTES = 16_384;
 
 function bodyFor(chunks: BodyChunks, socket: () => Socket | undefined): Buffer {
   const [only, second] = chunks;
   if (!second && only && only.length <= MAX_BUFFERED_BYTES) return only;
-  // undici's types don't have iterables, which its documentation does.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return releasing(chunks, socket) as unknown as Buffer;
+  return releasing(chunks, socket);
 }
 
 /** Yields the chunks, and keeps none. They leave together with the head, in one system call, if the socket takes them all. */
-function releasing(chunks: BodyChunks, socketOf: () => Socket | undefined): Iterable<Buffer> {
+function releasing(chunks: BodyChunks, socketOf: () => Socket | undefined): Buffer {
   const bytes = byteLength(chunks);
   const left = [...chunks].toReversed();
-  return {
+  const iterable = {
     *[Symbol.iterator]() {
       const socket = socketOf();
       // undici waits for a socket that is full, and a corked one would stay so.
@@ -171,6 +170,9 @@ function releasing(chunks: BodyChunks, socketOf: () => Socket | undefined): Iter
       }
     },
   };
+  // undici's types don't have iterables, which its documentation does.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return iterable as unknown as Buffer;
 }
 
 /** Codes of errors about what the provider sent. */

@@ -68,6 +68,7 @@ async function send(
     headers: { host: origin.host, 'content-length': '2', ...headers },
     body: [Buffer.from('{'), Buffer.from('}')],
     apiKey: undefined,
+    isStream: false,
   };
   const calls = new Calls();
   const sending = transport.send(request, calls);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import type { UpstreamTimeoutError } from '../../../src/index.ts';
+import { UpstreamTimeoutError } from '../../../src/index.ts';
 import { AttemptTimeouts } from '../../../src/upstream/attempt-timeouts.ts';
 
 const TIMEOUTS = { connectMs: 100, firstByteMs: 1000, idleMs: 200, totalMs: 5000 };
@@ -19,7 +19,10 @@ describe('the clocks of an attempt', () => {
   });
 
   function start(timeouts = TIMEOUTS, spentMs = 0): AttemptTimeouts {
-    return new AttemptTimeouts(timeouts, spentMs, ({ code }: UpstreamTimeoutError) => ranOut.push(code));
+    const abort = (reason: Error): void => {
+      if (reason instanceof UpstreamTimeoutError) ranOut.push(reason.code);
+    };
+    return new AttemptTimeouts(timeouts, spentMs, { abort });
   }
 
   /** The clock that ran out, and after how many ms more. */
