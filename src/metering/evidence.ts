@@ -26,7 +26,6 @@ export class Evidence {
   }
 
   clear(): void {
-    // V8 makes a new table for each `clear`, in the old generation, even of what is empty.
     if (this.#accounts.size > 0) this.#accounts.clear();
   }
 }
@@ -61,7 +60,8 @@ export class Tally {
   }
 
   clear(): void {
-    this.#times.clear();
+    // Called for each answer. V8 makes a new table for each `clear`, in the old generation, even of a map that is empty.
+    if (this.#times.size > 0) this.#times.clear();
   }
 
   #weightFor(account: string | undefined): number {

@@ -49,10 +49,11 @@ export class SqliteAccount implements AccountRows {
   /** The columns of `totals` in the file. */
   #savedTotals: readonly SqlValue[];
   readonly #keys = new Map<string, { readonly row: KeyRow; isStored: boolean }>();
-  readonly #changedKeys = new Set<string>();
+  // What is to be saved. After that, each is a new one, which is young, as in SqliteAccounts.
+  #changedKeys = new Set<string>();
   readonly #endUsers: SqliteEndUsers;
   #lots: readonly LotRow[] | undefined;
-  readonly #changedLots = new Set<LotRow>();
+  #changedLots = new Set<LotRow>();
   readonly #allowances: SqliteAllowances;
   readonly dimensions: SqliteDimensions;
   /** Requests whose row in the file is held. */
@@ -62,7 +63,7 @@ export class SqliteAccount implements AccountRows {
   readonly #leases: DueRequests = { query: FIRST_LEASE, from: 0 };
   readonly #finals: DueRequests = { query: FIRST_FINAL, from: 0 };
   /** Counts that are not in the file yet, by day, key and model. */
-  readonly #counts = new Map<string, Mutable<UsageRow>>();
+  #counts = new Map<string, Mutable<UsageRow>>();
 
   static find(sql: Sql, name: string): SqliteAccount | undefined {
     const row = sql(ACCOUNT).get(name);
@@ -152,6 +153,7 @@ export class SqliteAccount implements AccountRows {
   saveKeyTerms(row: KeyRow): void {
     this.saveKey(row);
     this.#writeKey(row.key);
+    this.#changedKeys.delete(row.key);
     this.#sql(UPDATE_KEY_TERMS).run(...valuesOf(KEY_TERMS, row), this.#id, row.key);
     // Its members are the caller's objects.
     this.#keys.delete(row.key);
@@ -251,16 +253,17 @@ export class SqliteAccount implements AccountRows {
   /** Writes the changed totals, keys, lots and usage. */
   save(): void {
     for (const id of this.#changedKeys) this.#writeKey(id);
+    this.#changedKeys = new Set();
     this.#endUsers.write();
     for (const lot of this.#changedLots) {
       if (lot.remaining === 0n) this.#sql(DELETE_LOT).run(this.#id, lot.id);
       else this.#sql(SAVE_LOT).run(this.#id, ...valuesOf(LOT, lot));
     }
-    this.#changedLots.clear();
+    this.#changedLots = new Set();
     for (const usage of this.#counts.values()) {
       this.#sql(COUNT_USAGE).run(this.#id, ...valuesOf(USAGE, usage));
     }
-    this.#counts.clear();
+    this.#counts = new Map();
     this.dimensions.save();
     const totals = valuesOf(TOTALS, this.totals);
     if (totals.every((value, n) => value === this.#savedTotals[n])) return;
@@ -360,7 +363,6 @@ export class SqliteAccount implements AccountRows {
   }
 
   #writeKey(id: string): void {
-    this.#changedKeys.delete(id);
     const known = this.#keys.get(id);
     if (known?.isStored) this.#sql(UPDATE_KEY).run(...valuesOf(KEY_STATE, known.row), this.#id, id);
     else if (known) this.#sql(INSERT_KEY).run(this.#id, ...valuesOf(KEY, known.row));

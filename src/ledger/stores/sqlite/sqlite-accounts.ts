@@ -19,12 +19,15 @@ export class SqliteAccounts {
   readonly sql: Sql;
   /** The last one of any process, if it was read. */
   clockReading: ClockReading | undefined;
-  readonly #kept = new LRUCache<string, SqliteAccount>({
+  readonly #kept = new LRUCache<string, KeptAccount>({
     maxSize: MAX_ROWS,
-    sizeCalculation: ({ size }) => size,
+    sizeCalculation: ({ account }) => account.size,
   });
-  /** Those of the running transaction: none of them may be dropped before it was saved. */
-  readonly #used = new Map<string, SqliteAccount>();
+  /**
+   * Those of the running transaction: none of them may be dropped before it was saved. A new map for each, which is young: V8 makes the
+   * table of an old one that is cleared in the old generation.
+   */
+  #used = new Map<string, SqliteAccount>();
   /** Changes with each commit of another connection. */
   #version: bigint | undefined;
 
@@ -67,12 +70,8 @@ export class SqliteAccounts {
 
   /** Keeps the accounts of a transaction that was committed. */
   keep(): void {
-    for (const [name, account] of this.#used) {
-      // The cache asks for a size only when it is given another value.
-      this.#kept.delete(name);
-      this.#kept.set(name, account);
-    }
-    this.#used.clear();
+    for (const [name, account] of this.#used) this.#kept.set(name, { account });
+    this.#used = new Map();
   }
 
   /** Writes all that has changed, and reads it again when it is used next. */
@@ -83,19 +82,24 @@ export class SqliteAccounts {
 
   /** Drops everything, also what isn't saved. */
   clear(): void {
-    this.#used.clear();
+    this.#used = new Map();
     this.#kept.clear();
     this.clockReading = undefined;
   }
 
   #known(name: string): SqliteAccount | undefined {
-    return this.#used.get(name) ?? this.#use(name, this.#kept.get(name));
+    return this.#used.get(name) ?? this.#use(name, this.#kept.get(name)?.account);
   }
 
   #use<T extends SqliteAccount | undefined>(name: string, account: T): T {
     if (account) this.#used.set(name, account);
     return account;
   }
+}
+
+/** A new object each time: the cache asks for a size only when it is given another value. */
+interface KeptAccount {
+  readonly account: SqliteAccount;
 }
 
 const VERSION = 'PRAGMA data_version';

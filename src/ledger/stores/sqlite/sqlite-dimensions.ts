@@ -9,8 +9,8 @@ import type { Sql } from './sqlite-schema.ts';
 export class SqliteDimensions implements DimensionRows {
   readonly #sql: Sql;
   readonly #account: bigint;
-  /** Counts that are not in the file yet, by day, dimension and value. */
-  readonly #counts = new Map<string, Mutable<DimensionRow>>();
+  /** Counts that are not in the file yet, by day, dimension and value. A new map once they are, as in SqliteAccounts. */
+  #counts = new Map<string, Mutable<DimensionRow>>();
   /** "day dimension" -> how many values have a row, as far as looked up. */
   readonly #values = new Map<string, number>();
 
@@ -49,10 +49,11 @@ export class SqliteDimensions implements DimensionRows {
   }
 
   save(): void {
+    if (this.#counts.size === 0) return;
     for (const usage of this.#counts.values()) {
       this.#sql(COUNT).run(this.#account, ...valuesOf(DIMENSION_USAGE, usage));
     }
-    this.#counts.clear();
+    this.#counts = new Map();
   }
 
   compact(beforeDay: string): void {

@@ -8,7 +8,8 @@ export class SqliteEndUsers {
   readonly #sql: Sql;
   readonly #account: bigint;
   readonly #rows = new Map<string, EndUserRow>();
-  readonly #changed = new Set<EndUserRow>();
+  /** A new set once they are saved, as in SqliteAccounts. */
+  #changed = new Set<EndUserRow>();
   #count: number | undefined;
 
   constructor(sql: Sql, account: bigint) {
@@ -51,8 +52,9 @@ export class SqliteEndUsers {
   }
 
   write(): void {
+    if (this.#changed.size === 0) return;
     for (const row of this.#changed) this.#sql(SAVE).run(this.#account, ...valuesOf(END_USER, row));
-    this.#changed.clear();
+    this.#changed = new Set();
   }
 
   /** Rows of whom nothing runs, after an id, in order, at most `most`. */
