@@ -1,7 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 
 import { PassingMap } from '../async/passing-map.ts';
-import { LATE_ROWS_MS, type RequestLogStore, TRIM_STEP } from '../ledger/contract/request-log.ts';
+import {
+  LATE_ROWS_MS,
+  type RequestLogRow,
+  type RequestLogStore,
+  TRIM_STEP,
+} from '../ledger/contract/request-log.ts';
 import type { Hooks, ResponseEnded, Settled } from '../observability/hooks.ts';
 import { type LoggedRequest, rowOf } from './logged-request.ts';
 import { RefusalQuota } from './refusal-quota.ts';
@@ -44,7 +49,7 @@ export interface RequestLogOptions {
 
 const DAY_MS = 86_400_000;
 const FLUSH_MS = 1000;
-/** Rows of one write: making their JSON takes less than a ms. */
+/** Rows of one write. */
 const BATCH = 100;
 /** Rows that wait while the store can't be written; beyond them the oldest are lost. */
 const MAX_WAITING = 10_000;
@@ -55,13 +60,6 @@ const MAX_EARLY = 1000;
 /** For a charge that takes longer, the request is logged without it first. */
 const PENDING_MS = 2000;
 const TRIM_MS = 60_000;
-
-/** A row to be made. */
-interface Waiting {
-  readonly ended: ResponseEnded;
-  readonly settled?: Settled;
-  readonly replaces: boolean;
-}
 
 interface Pending {
   readonly ended: ResponseEnded;
@@ -79,7 +77,8 @@ export class RequestLogWriter implements RequestLog {
   readonly #pending = new PassingMap<Pending>();
   readonly #early = new PassingMap<Settled>();
   readonly #refusals = new RefusalQuota();
-  #waiting: Waiting[] = [];
+  /** Made at once: events that wait would be in the old generation, and bring a full collection nearer. */
+  #waiting: RequestLogRow[] = [];
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
   #trimming: Promise<void> | undefined;
@@ -147,7 +146,7 @@ export class RequestLogWriter implements RequestLog {
   /** Deletes what is logged of an account, and once more, in a while, what other processes had not written yet. */
   async forget(account: string): Promise<void> {
     while (this.#writing) await this.#writing;
-    this.#waiting = this.#waiting.filter(({ ended }) => ended.account !== account);
+    this.#waiting = this.#waiting.filter((row) => row.account !== account);
     for (const [id, { ended }] of this.#pending.entries())
       if (ended.account === account) this.#pending.delete(id);
     await this.#options.store.forget(account);
@@ -190,13 +189,13 @@ export class RequestLogWriter implements RequestLog {
     if (status === 401 || account === undefined || (endpoint !== 'completions' && endpoint !== 'metered'))
       return;
     if (!admitted) {
-      if (this.#refusals.allows(account)) this.#add({ ended, replaces: false });
+      if (this.#refusals.allows(account)) this.#add(rowOf(ended, undefined, false));
       return;
     }
     const settled = this.#early.get(requestId);
     if (settled) {
       this.#early.delete(requestId);
-      this.#add({ ended, settled, replaces: false });
+      this.#add(rowOf(ended, settled, false));
       return;
     }
     const [oldest] = this.#pending.size < MAX_PENDING ? [] : this.#pending.entries();
@@ -213,7 +212,7 @@ export class RequestLogWriter implements RequestLog {
     const pending = this.#pending.get(requestId);
     if (pending) {
       this.#pending.delete(requestId);
-      this.#add({ ended: pending.ended, settled, replaces: pending.isWritten });
+      this.#add(rowOf(pending.ended, settled, pending.isWritten));
       return;
     }
     const [oldest] = this.#early.size < MAX_EARLY ? [] : this.#early.values();
@@ -221,7 +220,7 @@ export class RequestLogWriter implements RequestLog {
     this.#early.set(requestId, settled);
   }
 
-  #add(row: Waiting): void {
+  #add(row: RequestLogRow): void {
     this.#waiting.push(row);
     if (this.#waiting.length > MAX_WAITING) {
       this.#waiting.shift();
@@ -253,15 +252,14 @@ export class RequestLogWriter implements RequestLog {
   #writePending(pending: Pending): void {
     if (pending.isWritten) return;
     pending.isWritten = true;
-    this.#add({ ended: pending.ended, replaces: false });
+    this.#add(rowOf(pending.ended, undefined, false));
   }
 
   async #write(): Promise<void> {
     try {
       while (this.#waiting.length > 0) {
         const batch = this.#waiting.slice(0, BATCH);
-        const rows = batch.map(({ ended, settled, replaces }) => rowOf(ended, settled, replaces));
-        await this.#options.store.append(rows);
+        await this.#options.store.append(batch);
         const written = new Set(batch);
         this.#waiting = this.#waiting.filter((row) => !written.has(row));
         this.#isFailing = false;

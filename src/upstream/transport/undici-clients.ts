@@ -7,7 +7,7 @@ import { waitEnded } from './connection-wait.ts';
 import type { Dialer } from './dialer.ts';
 import { loadUndici } from './load-undici.ts';
 import { connectionError, type Sending, type SendListener, type UpstreamRequest } from './transport.ts';
-import { UndiciRequest } from './undici-request.ts';
+import { type RequestConnection, UndiciRequest } from './undici-request.ts';
 import { WarmConnections, WarmSocket } from './warm-connections.ts';
 
 /** An unused connection is closed before a provider would close it. */
@@ -106,16 +106,7 @@ export class UndiciClients {
 
   #use(connection: ClientConnection, sending: UndiciRequest): void {
     connection.isBusy = true;
-    sending.isReused = () => connection.isReused;
-    sending.onDone = () => {
-      connection.isBusy = false;
-      connection.isReused = true;
-      this.#release(connection);
-    };
-    connection.client.dispatch(
-      sending.takeOptions(() => connection.socket),
-      sending,
-    );
+    connection.client.dispatch(sending.takeOptions(connection), sending);
   }
 
   #release(connection: ClientConnection): void {
@@ -159,6 +150,11 @@ export class UndiciClients {
       socket: undefined,
       isBusy: false,
       isReused: ready !== undefined,
+      done: () => {
+        connection.isBusy = false;
+        connection.isReused = true;
+        this.#release(connection);
+      },
     };
     const onClosed = (): void => {
       // A client with a request connects again.
@@ -205,12 +201,11 @@ export class UndiciClients {
 type ConnectCallback = (...result: [null, Socket] | [Error, null]) => void;
 
 /** A client of undici, which has one connection at a time. */
-interface ClientConnection {
+interface ClientConnection extends RequestConnection {
   readonly client: Client;
   /** What undici gets when it first connects; undefined from then on. */
   opening: Promise<Socket> | undefined;
   socket: Socket | undefined;
   isBusy: boolean;
-  /** It stood before its latest request: the provider may be closing it at this moment. */
   isReused: boolean;
 }

@@ -18,18 +18,25 @@ import {
 
 type Controller = Dispatcher.DispatchController;
 
+/** The connection that a request is sent over. */
+export interface RequestConnection {
+  /** Once there is one. */
+  readonly socket: Socket | undefined;
+  /** It stood before its latest request: the provider may be closing it at this moment. */
+  readonly isReused: boolean;
+  /** undici is through with the request. Called once a request. */
+  done(): void;
+}
+
 /** One request to a provider over HTTP/1.1: undici's handler for it, and the source of its answer's body. */
 export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodySource {
   diedUnanswered = false;
   readonly wasRefused = false;
-  /** Whether the connection stood before this request. */
-  isReused: () => boolean = () => false;
-  /** Called once, when undici is through with the request. */
-  onDone: (() => void) | undefined;
   readonly #listener: SendListener;
   readonly #explainAbort: ExplainAbort<UndiciRequest>;
   /** Released once given to undici. */
   #request: UpstreamRequest | undefined;
+  #connection: RequestConnection | undefined;
   #controller: Controller | undefined;
   #body: PushBody | undefined;
   #aborted: Error | undefined;
@@ -47,17 +54,14 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
     return this.#aborted !== undefined;
   }
 
-  /**
-   * What undici sends. Called once.
-   *
-   * @param socket - the connection, once there is one
-   */
-  takeOptions(socket: () => Socket | undefined): Dispatcher.DispatchOptions {
+  /** What undici sends over the connection. Called once. */
+  takeOptions(connection: RequestConnection): Dispatcher.DispatchOptions {
     const request = this.#request;
     if (!request) throw new TypeError('The request was sent');
     this.#request = undefined;
+    this.#connection = connection;
     const { path, headers, body, isStream } = request;
-    const sent = isStream ? releasing(body, socket) : bodyFor(body, socket);
+    const sent = isStream ? releasing(body, connection) : bodyFor(body, connection);
     return { path, method: 'POST', headers, body: sent };
   }
 
@@ -116,14 +120,14 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
   }
 
   onResponseEnd(): void {
-    this.onDone?.();
+    this.#connection?.done();
     this.#body?.end();
     this.#listener.onOver();
   }
 
   onResponseError(_controller: Controller | undefined, error: Error): void {
-    this.diedUnanswered = !this.#body && !this.#isAnswering && this.isReused();
-    this.onDone?.();
+    this.diedUnanswered = !this.#body && !this.#isAnswering && this.#connection?.isReused === true;
+    this.#connection?.done();
     if (this.#body) {
       this.#body.fail(this.#aborted ?? asConnectionError(error));
       this.#listener.onOver();
@@ -147,32 +151,42 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
 /** Longer bodies, and those of streams, are given to undici so that it can't keep them for as long as the answer lasts. */
 const MAX_BUFFERED_BYTES = 16_384;
 
-function bodyFor(chunks: BodyChunks, socket: () => Socket | undefined): Buffer {
+function bodyFor(chunks: BodyChunks, connection: RequestConnection): Buffer {
   const [only, second] = chunks;
   if (!second && only && only.length <= MAX_BUFFERED_BYTES) return only;
-  return releasing(chunks, socket);
+  return releasing(chunks, connection);
+}
+
+function releasing(chunks: BodyChunks, connection: RequestConnection): Buffer {
+  // undici's types don't have iterables, which its documentation does.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return new ReleasedChunks(chunks, connection) as unknown as Buffer;
 }
 
 /** Yields the chunks, and keeps none. They leave together with the head, in one system call, if the socket takes them all. */
-function releasing(chunks: BodyChunks, socketOf: () => Socket | undefined): Buffer {
-  const bytes = byteLength(chunks);
-  const left = [...chunks].toReversed();
-  const iterable = {
-    *[Symbol.iterator]() {
-      const socket = socketOf();
-      // undici waits for a socket that is full, and a corked one would stay so.
-      const isCorked = socket !== undefined && bytes < socket.writableHighWaterMark / 2;
-      if (isCorked) socket.cork();
-      try {
-        for (let chunk = left.pop(); chunk; chunk = left.pop()) yield chunk;
-      } finally {
-        if (isCorked) socket.uncork();
-      }
-    },
-  };
-  // undici's types don't have iterables, which its documentation does.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return iterable as unknown as Buffer;
+class ReleasedChunks implements Iterable<Buffer> {
+  readonly #bytes: number;
+  /** The first one is the last. */
+  readonly #left: Buffer[];
+  readonly #connection: RequestConnection;
+
+  constructor(chunks: BodyChunks, connection: RequestConnection) {
+    this.#bytes = byteLength(chunks);
+    this.#left = [...chunks].toReversed();
+    this.#connection = connection;
+  }
+
+  *[Symbol.iterator](): Generator<Buffer> {
+    const { socket } = this.#connection;
+    // undici waits for a socket that is full, and a corked one would stay so.
+    const isCorked = socket !== undefined && this.#bytes < socket.writableHighWaterMark / 2;
+    if (isCorked) socket.cork();
+    try {
+      for (let chunk = this.#left.pop(); chunk; chunk = this.#left.pop()) yield chunk;
+    } finally {
+      if (isCorked) socket.uncork();
+    }
+  }
 }
 
 /** Codes of errors about what the provider sent. */
