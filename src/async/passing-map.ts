@@ -39,6 +39,11 @@ export class PassingMap<Value> {
     this.#map.set(key, undefined);
   }
 
+  clear(): void {
+    this.#map = new Map();
+    this.#size = 0;
+  }
+
   *entries(): Generator<[key: string, value: Value]> {
     for (const [key, value] of this.#map) if (value !== undefined) yield [key, value];
   }

@@ -1,3 +1,4 @@
+import { PassingMap } from '../../async/passing-map.ts';
 import type {
   Adjust,
   AdjustResult,
@@ -88,7 +89,7 @@ export class WatchedAccount {
   lost = false;
   // Made when they are needed: a store that loses nothing needs none, and has a new account with each command.
   #changes: Map<Change, Entry> | undefined;
-  #holds: Map<string, LiveHold> | undefined;
+  #holds: PassingMap<LiveHold> | undefined;
   #tips: Map<Trace, number> | undefined;
   /** How many tips there have been. */
   #acknowledged = 0;
@@ -113,8 +114,8 @@ export class WatchedAccount {
   }
 
   /** By request id. */
-  get holds(): Map<string, LiveHold> {
-    return (this.#holds ??= new Map());
+  get holds(): PassingMap<LiveHold> {
+    return (this.#holds ??= new PassingMap());
   }
 
   /**
