@@ -40,11 +40,13 @@ export class UsageEventFilter {
 
   /** Passes a chunk to the meter, and returns the bytes that can be sent: usually the chunk itself, without allocating a list. */
   write(chunk: Buffer): Buffer | readonly Buffer[] {
+    // Of bytes that the meter got without the filter.
+    this.#forgetCuts();
     this.#chunk = chunk;
     this.#ended = false;
     const passed = this.#pass(chunk);
     this.#chunk = NOTHING;
-    if (this.#cuts.length > 0) this.#cuts = [];
+    this.#forgetCuts();
     return passed;
   }
 
@@ -70,6 +72,10 @@ export class UsageEventFilter {
   /** The answer is over: returns what was held back. */
   end(): readonly Buffer[] {
     return this.#release();
+  }
+
+  #forgetCuts(): void {
+    if (this.#cuts.length > 0) this.#cuts = [];
   }
 
   #cutFrom({ from, end, isUsageOnly, nullUsage }: EventEnd): void {

@@ -214,7 +214,7 @@ export class UsageMeter implements EventStreamListener {
     this.onEvent?.({ from, end, isUsageOnly, nullUsage });
   }
 
-  /** Made for the first bytes that no template matches: most streams have none for long. */
+  /** Made for the first bytes that no template matches, which are often those of a stream's end. */
   get #json(): JsonScanner<AnswerPosition> {
     return (this.#scanner ??= new JsonScanner('document', this.#reader));
   }

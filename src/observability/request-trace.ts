@@ -68,6 +68,7 @@ export class RequestTrace {
   readonly content: ContentRecorder | undefined;
   readonly #since = performance.now();
   readonly #askHeaders: UpstreamHeaders | undefined;
+  /** Mostly one. Not pushed to: that would make room for 17. */
   #attempts: readonly AttemptTrace[] = [];
   #hookCalls: HookEnded[] | undefined;
   #caller: Pick<ResponseEnded, 'account' | 'key'> = {};

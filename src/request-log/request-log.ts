@@ -68,7 +68,7 @@ interface Pending {
 }
 
 /**
- * Logs each request when its response is over and its charge is posted, in batches off the path of requests.
+ * Logs each request when its response is over and its charge is posted: its row is made at once, and written in a batch.
  *
  * A crash loses what waits: a second, or what an unavailable store hasn't taken.
  */

@@ -49,10 +49,11 @@ export async function route(
   active: ActiveRequest,
   over: () => void,
 ): Promise<void> {
-  const client = new ClientConnection(exchange.response);
-  const cors = corsOf(exchange, services);
-  if (cors) exchange.corsHeaders = corsHeaders(exchange, cors);
+  let client: ClientConnection | undefined;
   try {
+    client = new ClientConnection(exchange.response);
+    const cors = corsOf(exchange, services);
+    if (cors) exchange.corsHeaders = corsHeaders(exchange, cors);
     if (exchange.method === 'OPTIONS') {
       sendOptions(exchange, endpoint);
       return;
@@ -101,11 +102,12 @@ export async function route(
     if (thrown instanceof ClientDisconnectedError) return;
     const error = toRouterError(thrown instanceof RouterClosedError ? new RouterClosingError() : thrown);
     // A bug is reported, though the client has left.
-    const hasLeft = exchange.response.destroyed || client.isDismissed;
+    const isDismissed = client?.isDismissed === true;
+    const hasLeft = exchange.response.destroyed || isDismissed;
     if (hasLeft && !(error instanceof InternalError)) return;
     active.trace?.refused(error);
     if (error.status >= 500) services.onError(error, exchange.id);
-    if (!client.isDismissed) sendError(exchange, error);
+    if (!isDismissed) sendError(exchange, error);
   } finally {
     over();
   }

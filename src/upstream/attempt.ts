@@ -76,7 +76,7 @@ interface Unanswered {
 }
 
 class Attempt implements SendListener, Abortable {
-  /** Released once there is an answer, which keeps this object for as long as it lasts. */
+  /** Released with the answer, which keeps this object for as long as it lasts. It stays after a failure. */
   #unanswered: Unanswered | undefined;
   #timeouts: AttemptTimeouts;
   #sending: Sending | undefined;

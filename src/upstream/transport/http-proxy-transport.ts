@@ -212,6 +212,7 @@ class PrivateResponse {
   readonly writableFinished = false;
   /** Set once the answer's head is here: the proxy server then leaves the answer alone. */
   finished = false;
+  /** Two. Not pushed to: that would make room for 17, for as long as the answer lasts. */
   #onClose: readonly (() => void)[] = [];
 
   on(event: string, listener: () => void): this {

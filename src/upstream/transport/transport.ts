@@ -15,7 +15,7 @@ export interface UpstreamRequest {
   readonly body: BodyChunks;
   /** The provider's key, which is also in the headers: the answer must not show it. */
   readonly apiKey: string | undefined;
-  /** Its answer may take long: its body must not be kept meanwhile. */
+  /** Its answer may take long: the request's body must not be kept meanwhile. */
   readonly isStream: boolean;
 }
 

@@ -24,7 +24,7 @@ export interface RequestConnection {
   readonly socket: Socket | undefined;
   /** It stood before its latest request: the provider may be closing it at this moment. */
   readonly isReused: boolean;
-  /** undici is through with the request. Called once a request. */
+  /** undici is through with the request. Called once per request. */
   done(): void;
 }
 

@@ -248,6 +248,15 @@ describe('the filter leaves', () => {
 });
 
 describe('what goes on', () => {
+  it('goes on whole after bytes that the meter got without the filter: of a client that left before them', () => {
+    const meter = new UsageMeter();
+    const filter = new UsageEventFilter(meter);
+    meter.write(Buffer.from(TEXT_WITH_NULL + END + USAGE));
+    const done = Buffer.from(DONE);
+    expect(filter.write(done)).toBe(done);
+    expect(meter.usage?.completionTokens).toBe(12);
+  });
+
   it('goes on in the very buffer it came in', () => {
     const filter = newFilter();
     for (const text of [TEXT, TEXT + TEXT, ': ping\n\n', ': half a com', 'ment\n', DONE]) {

@@ -49,10 +49,11 @@ export class SqliteAccount implements AccountRows {
   /** The columns of `totals` in the file. */
   #savedTotals: readonly SqlValue[];
   readonly #keys = new Map<string, { readonly row: KeyRow; isStored: boolean }>();
-  // What is to be saved. After that, each is a new one, which is young, as in SqliteAccounts.
+  /** Not saved yet. Replaced after a save, as `#used` in SqliteAccounts. */
   #changedKeys = new Set<string>();
   readonly #endUsers: SqliteEndUsers;
   #lots: readonly LotRow[] | undefined;
+  /** The same. */
   #changedLots = new Set<LotRow>();
   readonly #allowances: SqliteAllowances;
   readonly dimensions: SqliteDimensions;
@@ -62,7 +63,7 @@ export class SqliteAccount implements AccountRows {
   #newestId: string | undefined;
   readonly #leases: DueRequests = { query: FIRST_LEASE, from: 0 };
   readonly #finals: DueRequests = { query: FIRST_FINAL, from: 0 };
-  /** Counts that are not in the file yet, by day, key and model. */
+  /** The same: counts that are not in the file yet, by day, key and model. */
   #counts = new Map<string, Mutable<UsageRow>>();
 
   static find(sql: Sql, name: string): SqliteAccount | undefined {
@@ -253,17 +254,17 @@ export class SqliteAccount implements AccountRows {
   /** Writes the changed totals, keys, lots and usage. */
   save(): void {
     for (const id of this.#changedKeys) this.#writeKey(id);
-    this.#changedKeys = new Set();
+    if (this.#changedKeys.size > 0) this.#changedKeys = new Set();
     this.#endUsers.write();
     for (const lot of this.#changedLots) {
       if (lot.remaining === 0n) this.#sql(DELETE_LOT).run(this.#id, lot.id);
       else this.#sql(SAVE_LOT).run(this.#id, ...valuesOf(LOT, lot));
     }
-    this.#changedLots = new Set();
+    if (this.#changedLots.size > 0) this.#changedLots = new Set();
     for (const usage of this.#counts.values()) {
       this.#sql(COUNT_USAGE).run(this.#id, ...valuesOf(USAGE, usage));
     }
-    this.#counts = new Map();
+    if (this.#counts.size > 0) this.#counts = new Map();
     this.dimensions.save();
     const totals = valuesOf(TOTALS, this.totals);
     if (totals.every((value, n) => value === this.#savedTotals[n])) return;

@@ -24,8 +24,8 @@ export class SqliteAccounts {
     sizeCalculation: ({ account }) => account.size,
   });
   /**
-   * Those of the running transaction: none of them may be dropped before it was saved. A new map for each, which is young: V8 makes the
-   * table of an old one that is cleared in the old generation.
+   * Those of the running transaction: none of them may be dropped before it was saved. Replaced by a new map, not cleared: V8
+   * allocates the table of a cleared map in the old generation if the map itself is there.
    */
   #used = new Map<string, SqliteAccount>();
   /** Changes with each commit of another connection. */

@@ -9,7 +9,7 @@ import type { Sql } from './sqlite-schema.ts';
 export class SqliteDimensions implements DimensionRows {
   readonly #sql: Sql;
   readonly #account: bigint;
-  /** Counts that are not in the file yet, by day, dimension and value. A new map once they are, as in SqliteAccounts. */
+  /** Counts that are not in the file yet, by day, dimension and value. Replaced once they are, as in SqliteAccounts. */
   #counts = new Map<string, Mutable<DimensionRow>>();
   /** "day dimension" -> how many values have a row, as far as looked up. */
   readonly #values = new Map<string, number>();

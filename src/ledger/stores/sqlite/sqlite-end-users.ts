@@ -8,7 +8,7 @@ export class SqliteEndUsers {
   readonly #sql: Sql;
   readonly #account: bigint;
   readonly #rows = new Map<string, EndUserRow>();
-  /** A new set once they are saved, as in SqliteAccounts. */
+  /** Not saved yet. Replaced once they are, as in SqliteAccounts. */
   #changed = new Set<EndUserRow>();
   #count: number | undefined;
 
