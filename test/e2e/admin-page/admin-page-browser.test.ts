@@ -396,8 +396,11 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
       authorize: ({ headers }) => (headers.authorization === `Bearer ${accepted}` ? 'ada' : undefined),
     });
     const page = await openSignedIn();
+    const url = page.url();
+    // A page that is open would lose its token at its next poll, perhaps before it is loaded again.
+    await page.goto('about:blank');
     accepted = 'another-token';
-    await page.reload({ waitUntil: 'networkidle' });
+    await page.goto(url, { waitUntil: 'networkidle' });
     expect(await text(page, '#sign-in-why')).toBe('The admin API rejected this token.');
   });
 
