@@ -60,9 +60,8 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
     if (!request) throw new TypeError('The request was sent');
     this.#request = undefined;
     this.#connection = connection;
-    const { path, headers, body, isStream } = request;
-    const sent = isStream ? releasing(body, connection) : bodyFor(body, connection);
-    return { path, method: 'POST', headers, body: sent };
+    const { path, headers } = request;
+    return { path, method: 'POST', headers, body: bodyFor(request, connection) };
   }
 
   abort(reason: Error): void {
@@ -151,28 +150,24 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
 /** Longer bodies, and those of streams, are given to undici so that it can't keep them for as long as the answer lasts. */
 const MAX_BUFFERED_BYTES = 16_384;
 
-function bodyFor(chunks: BodyChunks, connection: RequestConnection): Buffer {
-  const [only, second] = chunks;
-  if (!second && only && only.length <= MAX_BUFFERED_BYTES) return only;
-  return releasing(chunks, connection);
-}
-
-function releasing(chunks: BodyChunks, connection: RequestConnection): Buffer {
+function bodyFor({ body, isStream }: UpstreamRequest, connection: RequestConnection): Buffer {
+  const [only, second] = body;
+  if (!isStream && !second && only && only.length <= MAX_BUFFERED_BYTES) return only;
   // undici's types don't have iterables, which its documentation does.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return new ReleasedChunks(chunks, connection) as unknown as Buffer;
+  return new ReleasedChunks(body, connection) as unknown as Buffer;
 }
 
 /** Yields the chunks, and keeps none. They leave together with the head, in one system call, if the socket takes them all. */
 class ReleasedChunks implements Iterable<Buffer> {
   readonly #bytes: number;
-  /** The first one is the last. */
+  /** In reverse: the next one is the last. */
   readonly #left: Buffer[];
   readonly #connection: RequestConnection;
 
   constructor(chunks: BodyChunks, connection: RequestConnection) {
     this.#bytes = byteLength(chunks);
-    this.#left = [...chunks].toReversed();
+    this.#left = chunks.toReversed();
     this.#connection = connection;
   }
 
