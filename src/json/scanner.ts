@@ -1,4 +1,5 @@
 import { JsonStringScanner } from './string-scanner.ts';
+import { MAX_TEXT_BYTES } from './text-reader.ts';
 import { type JsonKind, type JsonToken, MAX_TEXT_LENGTH } from './token.ts';
 
 /** Receives the tokens of a document in order. The mark that `value` returns for a container is `within` for its children. */
@@ -101,6 +102,14 @@ export class JsonScanner<Mark extends string> {
    * @returns false at the first invalid byte; later bytes are not scanned
    */
   write(chunk: Uint8Array, from = 0, to: number = chunk.length): boolean {
+    let at = from;
+    for (; to - at > MAX_TEXT_BYTES; at += MAX_TEXT_BYTES) {
+      if (!this.#writePart(chunk, at, at + MAX_TEXT_BYTES)) return false;
+    }
+    return this.#writePart(chunk, at, to);
+  }
+
+  #writePart(chunk: Uint8Array, from: number, to: number): boolean {
     this.#isFaulty = false;
     this.#base -= from;
     this.#from = from; // of a token that the last chunk cut

@@ -1,5 +1,6 @@
 import { numberEnd } from '../json/scanner.ts';
-import { JsonStringScanner, passAscii } from '../json/string-scanner.ts';
+import { JsonStringScanner } from '../json/string-scanner.ts';
+import { passAscii } from '../json/word-text.ts';
 import { EventLesson, type HoleKind, MAX_EVENT_BYTES } from './event-lesson.ts';
 
 /** Most templates of a target: an answer's role, reasoning, text and tool calls differ in their members. */

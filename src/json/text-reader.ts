@@ -1,0 +1,27 @@
+/** Most bytes that a reader takes at once: no chunk of a socket is longer. */
+export const MAX_TEXT_BYTES = 65_536;
+
+/** Skips the text of long strings in a chunk that is valid UTF-8. All scanners share one. */
+export interface TextReader {
+  /** Whose chunk is loaded. */
+  owner: object | undefined;
+  /** What was skipped last. An escape is one character. */
+  readonly asciiChars: number;
+  readonly nonAsciiChars: number;
+  readonly escapes: number;
+
+  /**
+   * Takes another chunk, of whole characters.
+   *
+   * @returns the end of the range in which `skip` may be called
+   */
+  load(bytes: Uint8Array, from: number, to: number): number;
+  /**
+   * Skips text from the beginning of a character on.
+   *
+   * @returns the index of the first byte that wasn't skipped: never one inside a character
+   */
+  skip(index: number): number;
+  /** Keeps no bytes of a caller's. */
+  release(): void;
+}
