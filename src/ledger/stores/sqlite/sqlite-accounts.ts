@@ -29,7 +29,7 @@ export class SqliteAccounts {
    */
   #used = new Map<string, SqliteAccount>();
   /** Changes with each commit of another connection. */
-  #version: bigint | undefined;
+  #version = -1n;
 
   constructor(sql: Sql) {
     this.sql = sql;
@@ -37,9 +37,10 @@ export class SqliteAccounts {
 
   /** Begins a transaction, once the file is locked. */
   begin(): void {
-    const version = integer(this.sql(VERSION).get() ?? {}, 'data_version');
-    if (version !== this.#version) this.clear();
-    this.#version = version;
+    const changed = this.sql(OTHER_VERSION).get(this.#version);
+    if (!changed) return;
+    this.clear();
+    this.#version = integer(changed, 'data_version');
   }
 
   find(name: string): SqliteAccount | undefined {
@@ -102,4 +103,5 @@ interface KeptAccount {
   readonly account: SqliteAccount;
 }
 
-const VERSION = 'PRAGMA data_version';
+/** No row while it is the same: Node makes a hidden class for each row, in V8's old generation. */
+const OTHER_VERSION = 'SELECT data_version FROM pragma_data_version WHERE data_version <> ?';
