@@ -84,18 +84,18 @@ describe('the functions of a request', () => {
   });
 
   it('have names that change with any line of their library', () => {
-    const { source } = requestLibrary;
+    const { source } = requestLibrary();
     const [name = ''] = /ccr_\w{16}/.exec(source) ?? [];
     const hash = createHash('sha1').update(source.replaceAll(name, '')).digest('hex');
     expect(name).toBe(`ccr_${hash.slice(0, 16)}`);
   });
 
   it('begin with the first value of each variable', () => {
-    const [shared = ''] = requestLibrary.source.split('local function reset()');
+    const [shared = ''] = requestLibrary().source.split('local function reset()');
     const names = [...shared.matchAll(/^local ([a-z_, ]+)(?= =|$)/gm)].flatMap(([, found = '']) =>
       found.split(', '),
     );
-    const reset = /local function reset\(\)\n(.*?)\nend\n/s.exec(requestLibrary.source)?.[1] ?? '';
+    const reset = /local function reset\(\)\n(.*?)\nend\n/s.exec(requestLibrary().source)?.[1] ?? '';
     const missing = names.filter((name) => !new RegExp(`\\b${name}\\b.* = `).test(reset));
     // Functions, which never change.
     const ours = missing.filter((name) => !name.startsWith('lua_'));
@@ -103,7 +103,7 @@ describe('the functions of a request', () => {
   });
 
   it('look up no global but at their first call', () => {
-    const { source } = requestLibrary;
+    const { source } = requestLibrary();
     const [, , firstCall = ''] = /^(local function find_built_ins\(\)\n)(.*?)\nend\n/ms.exec(source) ?? [];
     const others = source.replace(firstCall, '').replaceAll(/'[^']*'/g, '');
     expect(firstCall).toContain('redis.call');
@@ -138,7 +138,7 @@ async function openStore(client: RedisClient): Promise<RedisStore> {
 /** By its first request. */
 async function loadLibrary(store: RedisStore): Promise<void> {
   await store.admit(admission(1, 1n));
-  const [name = ''] = /ccr_\w+/.exec(requestLibrary.source) ?? [];
+  const [name = ''] = /ccr_\w+/.exec(requestLibrary().source) ?? [];
   await expect.poll(libraries).toContain(name);
   // Its reply came before this one.
   await store.balance('acme');

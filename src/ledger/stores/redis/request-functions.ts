@@ -22,7 +22,7 @@ export class RequestFunctions {
 
   /** The name of the function that a script is; undefined if it is to be sent as a script. */
   nameOf(script: unknown): string | undefined {
-    return performance.now() < this.#offUntil ? undefined : requestLibrary.functions.get(script);
+    return performance.now() < this.#offUntil ? undefined : requestLibrary().functions.get(script);
   }
 
   /** @returns whether the error of a function means that it is sent as a script */
@@ -41,7 +41,7 @@ export class RequestFunctions {
     // A server that lost it at once would be sent each command twice.
     if (now - this.#loadedAt < AGAIN_MS) return this.#turnOff();
     this.#offUntil = Infinity;
-    this.#connection.tellPrimaries(this.#timeoutMs, 'function', 'LOAD', requestLibrary.source).then(
+    this.#connection.tellPrimaries(this.#timeoutMs, 'function', 'LOAD', requestLibrary().source).then(
       () => {
         this.#loadedAt = performance.now();
         this.#offUntil = 0;

@@ -22,8 +22,28 @@ export function defineScript<Args extends readonly string[], Reply>(
   text: string,
   read: (reply: ReplyReader) => Reply,
 ): LuaScript<Args, Reply> {
-  const source = linkLua(text);
-  return { text, source, hash: createHash('sha1').update(source).digest('hex'), read };
+  return new DefinedScript(text, read);
+}
+
+/** Is linked once it is needed: linking all of them takes 70 ms, also of an app that has another store. */
+class DefinedScript<Args extends readonly string[], Reply> implements LuaScript<Args, Reply> {
+  readonly text: string;
+  readonly read: (reply: ReplyReader) => Reply;
+  #source: string | undefined;
+  #hash: string | undefined;
+
+  constructor(text: string, read: (reply: ReplyReader) => Reply) {
+    this.text = text;
+    this.read = read;
+  }
+
+  get source(): string {
+    return (this.#source ??= linkLua(this.text));
+  }
+
+  get hash(): string {
+    return (this.#hash ??= createHash('sha1').update(this.source).digest('hex'));
+  }
 }
 
 /** Reads a reply sequentially. Scripts reply with arrays of strings and of such arrays. */

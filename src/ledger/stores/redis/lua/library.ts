@@ -25,7 +25,12 @@ const STATE = /^local ([a-z_]+(?:, [a-z_]+)*)(?: = (.+))?$/gm;
 /** Lua's own functions and Redis's, where they are called. */
 const BUILT_IN = /(?<![\w.'])(?:(?:redis|string|math|table)\.[a-z]+|tonumber|type|unpack|i?pairs)(?=\()/g;
 
-export const requestLibrary: Library = makeLibrary({ admit, extend, settle, void: release });
+let made: Library | undefined;
+
+/** Is made once it is needed. */
+export function requestLibrary(): Library {
+  return (made ??= makeLibrary({ admit, extend, settle, void: release }));
+}
 
 function makeLibrary(scripts: Readonly<Record<string, Pick<LuaScript<never, unknown>, 'text'>>>): Library {
   const parts = Object.entries(scripts).map(([name, { text }]) => partsOf(name, text));
