@@ -7,6 +7,7 @@ import { SimdText } from '../../../src/json/simd-text.ts';
 import { JsonStringScanner } from '../../../src/json/string-scanner.ts';
 import type { JsonToken } from '../../../src/json/token.ts';
 import { WordText } from '../../../src/json/word-text.ts';
+import { runs } from '../../helpers/runs.ts';
 
 interface Seen {
   readonly start: number;
@@ -165,7 +166,7 @@ describe.each([
         const expected = scan(bytes, 1);
         for (const step of [1024, 1031, bytes.length]) expect(scan(bytes, step)).toEqual(expected);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(3000) },
     );
   });
 
