@@ -1,5 +1,5 @@
 import { JsonStringScanner } from './string-scanner.ts';
-import { MAX_TEXT_BYTES } from './text-reader.ts';
+import { MAX_LOAD_BYTES } from './text-reader.ts';
 import { type JsonKind, type JsonToken, MAX_TEXT_LENGTH } from './token.ts';
 
 /** Receives the tokens of a document in order. The mark that `value` returns for a container is `within` for its children. */
@@ -103,8 +103,9 @@ export class JsonScanner<Mark extends string> {
    */
   write(chunk: Uint8Array, from = 0, to: number = chunk.length): boolean {
     let at = from;
-    for (; to - at > MAX_TEXT_BYTES; at += MAX_TEXT_BYTES) {
-      if (!this.#writePart(chunk, at, at + MAX_TEXT_BYTES)) return false;
+    // The string scanner takes no more at once.
+    for (; to - at > MAX_LOAD_BYTES; at += MAX_LOAD_BYTES) {
+      if (!this.#writePart(chunk, at, at + MAX_LOAD_BYTES)) return false;
     }
     return this.#writePart(chunk, at, to);
   }
@@ -112,10 +113,11 @@ export class JsonScanner<Mark extends string> {
   #writePart(chunk: Uint8Array, from: number, to: number): boolean {
     this.#isFaulty = false;
     this.#base -= from;
-    this.#from = from; // of a token that the last chunk cut
+    this.#from = from; // of a token that the last part cut
     this.#string.open(chunk, from, to);
     const begin = this.#next >= IN_STRING ? this.#scanToken(chunk, from, to) : from;
     if (!this.#isFaulty) this.#scanStructure(chunk, begin, to);
+    this.#string.close();
     if (this.#isFaulty) return false;
     if (this.#next >= IN_STRING) this.#carryOver(chunk, to);
     this.#base += to;

@@ -1,19 +1,19 @@
 import { SIMD_TEXT } from './simd-text.generated.ts';
-import { MAX_TEXT_BYTES, type TextReader } from './text-reader.ts';
+import { MAX_LOAD_BYTES, type TextReader } from './text-reader.ts';
 
 /** Where the text is in the module's memory; see simd-text.wat. */
 const TEXT_AT = 512;
 
 /** What simd-text.wat exports. */
-interface SimdModule {
+interface SimdExports {
   readonly memory: { readonly buffer: ArrayBuffer };
   skip(at: number, to: number): number;
 }
 
-/** The parts of WebAssembly that are needed; Node's types have none. */
-interface WebAssembly {
+/** What is needed of the global `WebAssembly`, which Node's types don't have. */
+interface Wasm {
   readonly Module: new (code: Uint8Array) => object;
-  readonly Instance: new (module: object) => { readonly exports: SimdModule };
+  readonly Instance: new (module: object) => { readonly exports: SimdExports };
 }
 
 /** Reads text 16 bytes at a time, by SIMD instructions of WebAssembly, in a copy in its memory. */
@@ -23,10 +23,11 @@ export class SimdText implements TextReader {
   nonAsciiChars = 0;
   escapes = 0;
 
-  readonly #module: SimdModule;
-  readonly #memory: Uint8Array;
+  /** The text, in the module's memory. */
+  readonly text: Uint8Array;
+  readonly #exports: SimdExports;
   /** Of the last `skip`: characters that aren't ASCII, their further bytes, escapes. */
-  readonly #counts: Int32Array;
+  readonly #counts: DataView;
   /** From an index of the chunk to one of the memory. */
   #shift = 0;
   #end = 0;
@@ -34,7 +35,7 @@ export class SimdText implements TextReader {
   /** @returns undefined where there is no WebAssembly, or none with SIMD */
   static create(): SimdText | undefined {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    const { WebAssembly: wasm } = globalThis as { readonly WebAssembly?: WebAssembly };
+    const { WebAssembly: wasm } = globalThis as { readonly WebAssembly?: Wasm };
     if (!wasm) return undefined;
     try {
       return new SimdText(new wasm.Instance(new wasm.Module(Buffer.from(SIMD_TEXT, 'base64'))).exports);
@@ -44,25 +45,26 @@ export class SimdText implements TextReader {
     }
   }
 
-  private constructor(module: SimdModule) {
-    this.#module = module;
-    this.#memory = new Uint8Array(module.memory.buffer, TEXT_AT, MAX_TEXT_BYTES);
-    this.#counts = new Int32Array(module.memory.buffer, 0, 3);
+  private constructor(exports: SimdExports) {
+    const { buffer } = exports.memory;
+    this.text = new Uint8Array(buffer, TEXT_AT, MAX_LOAD_BYTES);
+    this.#exports = exports;
+    this.#counts = new DataView(buffer, 0, 12);
   }
 
   load(bytes: Uint8Array, from: number, to: number): number {
-    this.#memory.set(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to));
+    this.text.set(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to));
     this.#shift = TEXT_AT - from;
     this.#end = TEXT_AT + to - from;
     return to;
   }
 
   skip(index: number): number {
-    const to = this.#module.skip(index + this.#shift, this.#end) - this.#shift;
+    const to = this.#exports.skip(index + this.#shift, this.#end) - this.#shift;
     const counts = this.#counts;
-    const nonAscii = counts[0] ?? 0;
-    const furtherBytes = counts[1] ?? 0;
-    const escapes = counts[2] ?? 0;
+    const nonAscii = counts.getInt32(0, true);
+    const furtherBytes = counts.getInt32(4, true);
+    const escapes = counts.getInt32(8, true);
     this.nonAsciiChars = nonAscii;
     this.escapes = escapes;
     // An escape is two bytes, and one character.
@@ -71,6 +73,6 @@ export class SimdText implements TextReader {
   }
 
   release(): void {
-    // The next text overwrites this one.
+    this.text.fill(0, 0, this.#end - TEXT_AT);
   }
 }

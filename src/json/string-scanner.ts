@@ -1,4 +1,4 @@
-import { PlainText } from './plain-text.ts';
+import { SkippableText } from './skippable-text.ts';
 import type { TextReader } from './text-reader.ts';
 import { hexDigit } from './token.ts';
 
@@ -10,7 +10,7 @@ const PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte >= 0x20 && byte < 0x80 && byte !== 0x22 && byte !== 0x5c ? 1 : 0,
 );
 
-/** Strings that are no longer are read byte by byte. */
+/** Text that is no longer, up to a quote or an escape, is read byte by byte. */
 const SHORT_BYTES = 16;
 
 /** 1 for what may follow a backslash, but for `u`. */
@@ -24,7 +24,7 @@ export class JsonStringScanner {
   nonAsciiChars = 0;
   escaped = false;
 
-  readonly #text: PlainText;
+  readonly #text: SkippableText;
   #escape = 0;
   #hex = 0;
   /** Missing bytes of a UTF-8 character, and the range of the next one. */
@@ -32,7 +32,7 @@ export class JsonStringScanner {
   #lowest = 0;
   #highest = 0;
 
-  constructor(text: PlainText = new PlainText()) {
+  constructor(text: SkippableText = new SkippableText()) {
     this.#text = text;
   }
 
@@ -54,12 +54,21 @@ export class JsonStringScanner {
     this.#text.open(bytes, from, to);
   }
 
+  /** Keeps nothing of the bytes that were opened. */
+  close(): void {
+    this.#text.close();
+  }
+
   /** Whether an escape or a character is unfinished, so that no quote may follow. */
   get unfinished(): boolean {
     return this.#escape !== 0 || this.#missing !== 0;
   }
 
-  /** @returns the index of the first byte that isn't part of the string: its closing quote, if it is valid */
+  /**
+   * Scans bytes that were opened, to their end, or that were not.
+   *
+   * @returns the index of the first byte that isn't part of the string: its closing quote, if it is valid
+   */
   scan(bytes: Uint8Array, index: number, to: number): number {
     const { reader } = this.#text;
     let i = index;
@@ -97,8 +106,8 @@ export class JsonStringScanner {
     // A call isn't worth it for a key, or another short string.
     const near = Math.min(to, index + SHORT_BYTES);
     const at = this.#passAscii(bytes, index, near);
-    const isShort = at === to || (at < near && (bytes[at] ?? 0) < 0x80);
-    if (isShort) return at;
+    const endsNear = at === to || (at < near && (bytes[at] ?? 0) < 0x80);
+    if (endsNear) return at;
     if (!this.#text.mayBeSkipped(at)) return this.#passAscii(bytes, at, to);
     const end = reader.skip(at);
     this.asciiChars += reader.asciiChars;

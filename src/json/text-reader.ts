@@ -1,5 +1,5 @@
 /** Most bytes that a reader takes at once: no chunk of a socket is longer. */
-export const MAX_TEXT_BYTES = 65_536;
+export const MAX_LOAD_BYTES = 65_536;
 
 /** Skips the text of long strings in a chunk that is valid UTF-8. All scanners share one. */
 export interface TextReader {
@@ -11,7 +11,7 @@ export interface TextReader {
   readonly escapes: number;
 
   /**
-   * Takes another chunk, of whole characters.
+   * Takes another chunk, of whole characters and at most `MAX_LOAD_BYTES`.
    *
    * @returns the end of the range in which `skip` may be called
    */
@@ -22,6 +22,6 @@ export interface TextReader {
    * @returns the index of the first byte that wasn't skipped: never one inside a character
    */
   skip(index: number): number;
-  /** Keeps no bytes of a caller's. */
+  /** Keeps nothing of the chunk. */
   release(): void;
 }

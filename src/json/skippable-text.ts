@@ -12,7 +12,7 @@ const MIN_BYTES = 1024;
 const READER: TextReader = SimdText.create() ?? new WordText();
 
 /** The part of a chunk whose text can be skipped at once: a long one is checked as UTF-8 in one call of Node's. */
-export class PlainText {
+export class SkippableText {
   readonly #reader: TextReader;
   /** Range of the chunk in which text may be skipped; empty if the two are equal. */
   #from = 0;
@@ -22,19 +22,20 @@ export class PlainText {
     this.#reader = reader;
   }
 
-  /** Prepares the next bytes. */
+  /** Prepares the next bytes, at most `MAX_LOAD_BYTES`. */
   open(bytes: Uint8Array, from: number, to: number): void {
     this.#end = this.#from;
     if (to - from < MIN_BYTES) return;
     const start = afterCut(bytes, from);
     const end = beforeCut(bytes, to);
+    if (start >= end) return;
     if (!isUtf8(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end))) return;
-    this.#reader.owner = this;
-    this.#from = start;
     this.#end = this.#reader.load(bytes, start, end);
+    this.#from = start;
+    this.#reader.owner = this;
   }
 
-  /** Keeps no bytes. */
+  /** Keeps nothing of them. */
   close(): void {
     this.#end = this.#from;
     if (this.#reader.owner !== this) return;

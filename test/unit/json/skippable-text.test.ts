@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { PlainText } from '../../../src/json/plain-text.ts';
 import { JsonScanner } from '../../../src/json/scanner.ts';
 import { SimdText } from '../../../src/json/simd-text.ts';
+import { SkippableText } from '../../../src/json/skippable-text.ts';
 import { JsonStringScanner } from '../../../src/json/string-scanner.ts';
-import type { JsonToken } from '../../../src/json/token.ts';
+import { type JsonToken, tokenHead } from '../../../src/json/token.ts';
 import { WordText } from '../../../src/json/word-text.ts';
 import { runs } from '../../helpers/runs.ts';
 
@@ -15,13 +15,16 @@ interface Seen {
   readonly ascii: number;
   readonly nonAscii: number;
   readonly escaped: boolean;
+  readonly head: string;
 }
 
 /** All strings of a document, or where it is wrong, as a scanner sees it that gets so many bytes at a time. */
 function stringsOf(document: Buffer, step: number): readonly Seen[] | string {
   const seen: Seen[] = [];
-  const note = ({ start, end, asciiChars, nonAsciiChars, escaped }: JsonToken): void => {
-    seen.push({ start, end, ascii: asciiChars, nonAscii: nonAsciiChars, escaped });
+  const note = (token: JsonToken): void => {
+    const { start, end, asciiChars, nonAsciiChars, escaped } = token;
+    const head = tokenHead(token, 1000);
+    seen.push({ start, end, ascii: asciiChars, nonAscii: nonAsciiChars, escaped, head });
   };
   const scanner = new JsonScanner('document', {
     key: (_within, token) => {
@@ -90,6 +93,17 @@ describe('the text of a long string', () => {
     expect(stringsOf(cut, cut.length)).toBe('byte at 200000');
   });
 
+  it('may have anything on the edge of a part', () => {
+    for (const piece of ['é', '東', '🚲', '\\n', '\\\\', '\\u00e9', '","', '","key', '",{"key":1234.5e6},"']) {
+      for (let before = 65_526; before < 65_540; before++) {
+        const document = Buffer.from(`["${'x'.repeat(before - 2)}${piece}${' and more'.repeat(300)}"]`);
+        const expected = stringsOf(document, 1000);
+        expect(expected, `${piece} at ${before}`).toBeInstanceOf(Array);
+        expect(stringsOf(document, document.length), `${piece} at ${before}`).toEqual(expected);
+      }
+    }
+  });
+
   it('is counted alike while another document is scanned in between', () => {
     const document = Buffer.from(`{"first":"${LONG}","second":"${LONG.slice(1)}"}`);
     const other = Buffer.from(`["${'other text '.repeat(1000)}"]`);
@@ -137,7 +151,7 @@ describe.each([
 
   /** How far it goes, and what is in it, as the scanner sees it that gets so many bytes at a time. */
   const scan = (bytes: Buffer, step: number): unknown => {
-    const scanner = new JsonStringScanner(new PlainText(reader));
+    const scanner = new JsonStringScanner(new SkippableText(reader));
     scanner.begin();
     for (let at = 0; at < bytes.length; at += step) {
       const to = Math.min(at + step, bytes.length);
@@ -186,4 +200,16 @@ describe.each([
       }
     }
   });
+});
+
+it('leaves nothing of a text in the memory of WebAssembly', () => {
+  const reader = SimdText.create();
+  const scanner = new JsonStringScanner(new SkippableText(reader));
+  const bytes = Buffer.from('a secret '.repeat(1000));
+  scanner.begin();
+  scanner.open(bytes, 0, bytes.length);
+  expect(Buffer.from(reader?.text ?? []).subarray(0, bytes.length)).toEqual(bytes);
+  expect(scanner.scan(bytes, 0, bytes.length)).toBe(bytes.length);
+  scanner.close();
+  expect(reader?.text.every((byte) => byte === 0)).toBe(true);
 });
