@@ -94,7 +94,17 @@ describe('the text of a long string', () => {
   });
 
   it('may have anything on the edge of a part', () => {
-    for (const piece of ['é', '東', '🚲', '\\n', '\\\\', '\\u00e9', '","', '","key', '",{"key":1234.5e6},"']) {
+    for (const piece of [
+      'é',
+      '東',
+      '🚲',
+      '\\n',
+      '\\\\',
+      '\\u00e9',
+      '","',
+      '","key',
+      '",{"key":1234.5e6},"',
+    ]) {
       for (let before = 65_526; before < 65_540; before++) {
         const document = Buffer.from(`["${'x'.repeat(before - 2)}${piece}${' and more'.repeat(300)}"]`);
         const expected = stringsOf(document, 1000);

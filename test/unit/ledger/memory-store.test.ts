@@ -2,11 +2,19 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { settle } from '../../../src/ledger/engine/account-engine.ts';
 import type { RequestRow } from '../../../src/ledger/engine/account-rows.ts';
+import { DeletionQueue } from '../../../src/ledger/stores/memory/deletion-queue.ts';
 import { DueQueue, type Queued } from '../../../src/ledger/stores/memory/due-queue.ts';
 import type { Settle } from '../../../src/ledger/contract/ledger-store.ts';
 import { grant } from '../../../src/ledger/engine/grants.ts';
 import { MemoryAccount } from '../../../src/ledger/stores/memory/memory-account.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
+import {
+  packLine,
+  packRequest,
+  unpackLine,
+  unpackRequest,
+} from '../../../src/ledger/stores/memory/packed-rows.ts';
+import { TextArchive } from '../../../src/ledger/stores/memory/text-archive.ts';
 import { describeLedgerStore } from '../../contracts/index.ts';
 
 describeLedgerStore('MemoryStore', ({ now }) => new MemoryStore({ now }), { sequences: 4000 });
@@ -22,13 +30,13 @@ describe('MemoryStore', () => {
   it('folds the oldest lines of a journal longer than 50,000', async () => {
     const store = new MemoryStore({ now: () => NOW });
     await store.grant({ account: 'acme', id: 'g1', amount: 60_000n });
-    for (let n = 0; n < 55_000; n++) await store.settle(orphan(n, 1n));
+    for (let n = 0; n < 50_250; n++) await store.settle(orphan(n, 1n));
     const state = await store.snapshot('acme');
     expect(state?.compacted).toEqual({
-      seq: 5001n,
+      seq: 251n,
       at: NOW,
       granted: 60_000n,
-      spent: 5000n,
+      spent: 250n,
       expired: 0n,
       writtenOff: 0n,
     });
@@ -58,6 +66,65 @@ describe('DueQueue', () => {
         expect(queue.first).toBeUndefined();
       }),
     );
+  });
+});
+
+describe('DeletionQueue', () => {
+  it('has them by due, then id, whatever is added in between', () => {
+    const added = fc.record({ due: fc.nat(20), id: fc.nat(50).map(String) });
+    fc.assert(
+      fc.property(fc.array(fc.option(added, { freq: 3 }), { maxLength: 200, size: 'max' }), (steps) => {
+        const queue = new DeletionQueue();
+        let expected: { due: number; id: string }[] = [];
+        for (const step of steps) {
+          if (step) {
+            queue.add(step);
+            expected = [...expected, step].toSorted((a, b) => a.due - b.due || (a.id < b.id ? -1 : 1));
+          } else {
+            queue.removeFirst();
+            expected.shift();
+          }
+          expect(queue.first).toEqual(expected[0]);
+        }
+      }),
+    );
+  });
+});
+
+describe('TextArchive', () => {
+  it('has each text until it is deleted, and uses the memory of those that are', () => {
+    const archive = new TextArchive();
+    const kept = new Map<number, string>();
+    for (let n = 0; n < 5000; n++) {
+      const text = `${n} é東🚲`.repeat(1 + (n % 40)) + (n % 1000 === 0 ? 'long'.repeat(40_000) : '');
+      const place = archive.add(text);
+      expect(kept.has(place)).toBe(false);
+      kept.set(place, text);
+      for (const [first] of [...kept].slice(0, kept.size > 1000 ? 2 : n % 2)) {
+        archive.delete(first);
+        kept.delete(first);
+      }
+    }
+    for (const [place, text] of kept) expect(archive.read(place)).toBe(text);
+    // A place is given again only where all of its slab were deleted: ten times as many texts need no more places.
+    const highest = Math.max(...kept.keys());
+    for (const place of kept.keys()) archive.delete(place);
+    for (let n = 0; n < 50_000; n++) archive.delete(archive.add('another text'.repeat(10)));
+    expect(archive.add('the last')).toBeLessThan(highest);
+  });
+});
+
+describe('a packed row', () => {
+  it('is the row again', () => {
+    const held = row(1, 10);
+    expect(unpackRequest(packRequest(held))).toEqual(held);
+    const ended = { ...held, amount: 10n ** 30n, line: 7n, idempotencyKey: { key: 'k', body: 'b' } };
+    expect(unpackRequest(packRequest(ended))).toEqual(ended);
+    const line = { type: 's' as const, seq: 2n ** 70n, at: 1.5, id: '5', amount: -12n, available: 0n };
+    expect(unpackLine(packLine(line))).toStrictEqual(line);
+    const usage = { ...orphan(1, 1n).usage, cost: 10n ** 20n };
+    const full = { ...line, hold: 0n, writtenOff: 1n, usage, dimensions: { user: 'é"' } };
+    expect(unpackLine(packLine(full))).toStrictEqual(full);
   });
 });
 

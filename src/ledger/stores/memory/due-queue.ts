@@ -74,7 +74,7 @@ export class DueQueue {
   }
 }
 
-export function isBefore(a: Queued, b: Queued): boolean {
+function isBefore(a: Queued, b: Queued): boolean {
   return a.due < b.due || (a.due === b.due && a.row.id < b.row.id);
 }
 

@@ -10,32 +10,41 @@ import {
   requestRecord,
   type RequestRow,
 } from '../../engine/account-rows.ts';
-import { DueQueue, isBefore, type Queued } from './due-queue.ts';
+import { DeletionQueue, isDueBefore } from './deletion-queue.ts';
+import { DueQueue, type Queued } from './due-queue.ts';
 import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
 import { accountHolders } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { MemoryDimensions } from './memory-dimensions.ts';
+import { packLine, packRequest, unpackLine, unpackRequest } from './packed-rows.ts';
+import { TextArchive } from './text-archive.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 
-/** Minimum of journal lines in memory. At a tenth more, the oldest are compacted. */
+/** Minimum of journal lines in memory. */
 const MIN_JOURNAL_LINES = 50_000;
+/** With so many more, the oldest are compacted. */
+const COMPACTED_LINES = 250;
 
-/** The rows of one account as maps and arrays. */
+/**
+ * The rows of one account as maps and arrays. Requests that are over and journal lines are texts outside of V8's heap: as objects,
+ * those of 100,000 requests would make each full collection take longer than it saves.
+ */
 export class MemoryAccount implements AccountRows {
   readonly totals: AccountTotals = emptyTotals();
-  readonly #requests = new Map<string, Queued>();
-  // Two queues, because a final record's `due` is nearly always the latest of all:
-  // it is added at the end of its queue in one step.
+  readonly #archive = new TextArchive();
+  /** Of those that are over, the place in the archive. */
+  readonly #requests = new Map<string, Queued | number>();
   readonly #leases = new DueQueue();
-  readonly #finals = new DueQueue();
-  /** "API key, idempotency key" -> the last request that was admitted with both. */
-  readonly #idempotencyKeys = new Map<string, RequestRow>();
+  readonly #deletions = new DeletionQueue();
+  /** "API key, idempotency key" -> id of the last request that was admitted with both. */
+  readonly #idempotencyKeys = new Map<string, string>();
   readonly #keys = new Map<string, KeyRow>();
   readonly #endUsers = new Map<string, EndUserRow>();
   readonly #fingerprints = new Map<string, string>();
   #lots: readonly LotRow[] = [];
   #allowances: readonly AllowanceRow[] = [];
-  #journal: JournalLine[] = [];
+  /** Places in the archive. */
+  readonly #journal: number[] = [];
   /** "day key model" -> row. */
   readonly #usage = new Map<string, Mutable<UsageRow>>();
   readonly dimensions: MemoryDimensions = new MemoryDimensions();
@@ -43,39 +52,47 @@ export class MemoryAccount implements AccountRows {
   readonly #compacted = { seq: 0n, at: 0, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
 
   request(id: string): RequestRow | undefined {
-    return this.#requests.get(id)?.row;
+    const found = this.#requests.get(id);
+    return found === undefined ? undefined : this.#rowOf(found);
   }
 
   requestByIdempotencyKey(apiKey: string, key: string): RequestRow | undefined {
-    const row = this.#idempotencyKeys.get(`${apiKey} ${key}`);
+    const id = this.#idempotencyKeys.get(`${apiKey} ${key}`);
+    const row = id === undefined ? undefined : this.request(id);
     return row?.state === 'voided' ? undefined : row;
   }
 
   freeIdempotencyKey(row: RequestRow): void {
     if (!row.idempotencyKey) return;
     const key = `${row.key} ${row.idempotencyKey.key}`;
-    if (this.#idempotencyKeys.get(key) === row) this.#idempotencyKeys.delete(key);
+    if (this.#idempotencyKeys.get(key) === row.id) this.#idempotencyKeys.delete(key);
     row.idempotencyKey = undefined;
+    const found = this.#requests.get(row.id);
+    if (typeof found === 'number') this.#keep(row, found);
   }
 
   firstDue(now: number): RequestRow | undefined {
-    const lease = this.#leases.first;
-    const final = this.#finals.first;
-    const first = lease && final ? (isBefore(lease, final) ? lease : final) : (lease ?? final);
-    return first && first.due <= now ? first.row : undefined;
+    const lease = this.#leases.first?.row;
+    const final = this.#firstDeletion(now);
+    const first = lease && final ? (isDueBefore(lease, final) ? lease : final) : (lease ?? final);
+    return first && first.due <= now ? first : undefined;
   }
 
   saveRequest(row: RequestRow): void {
-    let entry = this.#requests.get(row.id);
-    if (!entry) {
-      entry = { row, queue: undefined, due: row.due, position: -1 };
-      this.#requests.set(row.id, entry);
-    }
+    const found = this.#requests.get(row.id);
     if (row.idempotencyKey && row.state !== 'voided') {
-      this.#idempotencyKeys.set(`${row.key} ${row.idempotencyKey.key}`, row);
+      this.#idempotencyKeys.set(`${row.key} ${row.idempotencyKey.key}`, row.id);
     }
-    entry.queue?.remove(entry);
-    (row.state === 'held' ? this.#leases : this.#finals).add(entry);
+    if (typeof found === 'object') this.#leases.remove(found);
+    if (row.state === 'held') {
+      const entry = typeof found === 'object' ? found : { row, queue: undefined, due: row.due, position: -1 };
+      if (entry !== found) this.#requests.set(row.id, entry);
+      this.#leases.add(entry);
+      return;
+    }
+    const isQueued = typeof found === 'number' && this.#rowOf(found).due === row.due;
+    this.#keep(row, found);
+    if (!isQueued) this.#deletions.add(row);
   }
 
   /** Adds `ms`, which may be negative, to the end of all leases. */
@@ -84,10 +101,32 @@ export class MemoryAccount implements AccountRows {
   }
 
   deleteRequest(row: RequestRow): void {
-    const entry = this.#requests.get(row.id);
-    entry?.queue?.remove(entry);
+    const found = this.#requests.get(row.id);
+    if (typeof found === 'object') this.#leases.remove(found);
+    else if (found !== undefined) this.#archive.delete(found);
     this.#requests.delete(row.id);
     this.freeIdempotencyKey(row);
+  }
+
+  #rowOf(found: Queued | number): RequestRow {
+    return typeof found === 'object' ? found.row : unpackRequest(this.#archive.read(found));
+  }
+
+  /** Archives a request that is over, in place of what was found of it. */
+  #keep(row: RequestRow, found: Queued | number | undefined): void {
+    if (typeof found === 'number') this.#archive.delete(found);
+    this.#requests.set(row.id, this.#archive.add(packRequest(row)));
+  }
+
+  /** The final record that may be deleted first, if it may be at this time. */
+  #firstDeletion(now: number): RequestRow | undefined {
+    for (let first = this.#deletions.first; first && first.due <= now; first = this.#deletions.first) {
+      const row = this.request(first.id);
+      if (row?.due === first.due) return row;
+      // Deleted, or saved again with another time.
+      this.#deletions.removeFirst();
+    }
+    return undefined;
   }
 
   key(id: string): KeyRow | undefined {
@@ -156,22 +195,27 @@ export class MemoryAccount implements AccountRows {
   }
 
   append(line: JournalLine): void {
-    this.#journal.push(line);
-    if (this.#journal.length > 1.1 * MIN_JOURNAL_LINES) this.compact(line.seq - BigInt(MIN_JOURNAL_LINES));
+    this.#journal.push(this.#archive.add(packLine(line)));
+    if (this.#journal.length > MIN_JOURNAL_LINES + COMPACTED_LINES) {
+      this.compact(line.seq - BigInt(MIN_JOURNAL_LINES));
+    }
   }
 
   line(seq: bigint): JournalLine | undefined {
-    return this.#journal[Number(seq - this.#compacted.seq) - 1];
+    const place = this.#journal[Number(seq - this.#compacted.seq) - 1];
+    return place === undefined ? undefined : this.#lineAt(place);
   }
 
   journal(afterSeq: bigint, limit: number): readonly JournalLine[] {
     const from = this.#linesUpTo(afterSeq);
-    return this.#journal.slice(from, from + limit);
+    return this.#journal.slice(from, from + limit).map((place) => this.#lineAt(place));
   }
 
   compact(seq: bigint): void {
     const sums = this.#compacted;
-    for (const line of this.#journal.splice(0, this.#linesUpTo(seq))) {
+    for (const place of this.#journal.splice(0, this.#linesUpTo(seq))) {
+      const line = this.#lineAt(place);
+      this.#archive.delete(place);
       sums.seq = line.seq;
       sums.at = Math.max(sums.at, line.at);
       if (line.type === 'g' || line.type === 'a') sums.granted += line.amount;
@@ -212,13 +256,17 @@ export class MemoryAccount implements AccountRows {
       lowestFloor,
       lowWater,
       freeLowWater,
-      requests: Array.from(this.#requests.values(), ({ row }) => requestRecord(row)),
+      requests: Array.from(this.#requests.values(), (found) => requestRecord(this.#rowOf(found))),
       ...accountHolders(account, this.#keys.values(), this.#endUsers.values()),
       compacted: { ...this.#compacted },
       usage: this.#usageRows(),
       usageCompacted: this.#usageCompacted,
       dimensionUsage: this.dimensions.all(),
     };
+  }
+
+  #lineAt(place: number): JournalLine {
+    return unpackLine(this.#archive.read(place));
   }
 
   /** Copies: the rows go on counting. */
