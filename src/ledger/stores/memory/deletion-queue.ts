@@ -7,7 +7,7 @@ export interface Deletion {
 /**
  * Final records ordered by `due`, then id: a binary heap, without an object for each.
  *
- * A record that is saved again with another `due` is in it twice: whoever takes the first one looks whether that still holds.
+ * A record that is saved again with another `due` is in it twice: the account compares the first one with the record.
  */
 export class DeletionQueue {
   readonly #dues: number[] = [];

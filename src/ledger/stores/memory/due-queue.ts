@@ -1,9 +1,8 @@
 import type { RequestRow } from '../../engine/account-rows.ts';
 
-/** A row, and its position in the queue that it is in, if any. */
+/** A row, and its position in the queue. */
 export interface Queued {
   readonly row: RequestRow;
-  queue: DueQueue | undefined;
   /** The row's `due` when it was added, in ms. */
   due: number;
   position: number;
@@ -16,18 +15,20 @@ export interface Queued {
 export class DueQueue {
   readonly #heap: Queued[] = [];
 
+  get length(): number {
+    return this.#heap.length;
+  }
+
   get first(): Queued | undefined {
     return this.#heap[0];
   }
 
   add(entry: Queued): void {
-    entry.queue = this;
     entry.due = entry.row.due;
     this.#rise(entry, this.#heap.length);
   }
 
   remove(entry: Queued): void {
-    entry.queue = undefined;
     const last = this.#heap.pop();
     if (!last || last === entry) return;
     const parent = this.#heap[parentOf(entry.position)];

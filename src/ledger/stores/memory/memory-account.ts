@@ -22,7 +22,7 @@ import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 
 /** Minimum of journal lines in memory. */
 const MIN_JOURNAL_LINES = 50_000;
-/** With so many more, the oldest are compacted. */
+/** At this number more, the oldest are compacted. */
 const COMPACTED_LINES = 250;
 
 /**
@@ -31,7 +31,7 @@ const COMPACTED_LINES = 250;
  */
 export class MemoryAccount implements AccountRows {
   readonly totals: AccountTotals = emptyTotals();
-  readonly #archive = new TextArchive();
+  readonly #archive = new TextArchive<'line' | 'free' | 'charged'>();
   /** Of those that are over, the place in the archive. */
   readonly #requests = new Map<string, Queued | number>();
   readonly #leases = new DueQueue();
@@ -83,16 +83,20 @@ export class MemoryAccount implements AccountRows {
     if (row.idempotencyKey && row.state !== 'voided') {
       this.#idempotencyKeys.set(`${row.key} ${row.idempotencyKey.key}`, row.id);
     }
-    if (typeof found === 'object') this.#leases.remove(found);
     if (row.state === 'held') {
-      const entry = typeof found === 'object' ? found : { row, queue: undefined, due: row.due, position: -1 };
-      if (entry !== found) this.#requests.set(row.id, entry);
+      const entry = typeof found === 'object' ? found : { row, due: row.due, position: -1 };
+      if (entry === found) this.#leases.remove(found);
+      else this.#requests.set(row.id, entry);
       this.#leases.add(entry);
       return;
     }
     const isQueued = typeof found === 'number' && this.#rowOf(found).due === row.due;
     this.#keep(row, found);
     if (!isQueued) this.#deletions.add(row);
+  }
+
+  get running(): number {
+    return this.#leases.length;
   }
 
   /** Adds `ms`, which may be negative, to the end of all leases. */
@@ -114,8 +118,10 @@ export class MemoryAccount implements AccountRows {
 
   /** Archives a request that is over, in place of what was found of it. */
   #keep(row: RequestRow, found: Queued | number | undefined): void {
-    if (typeof found === 'number') this.#archive.delete(found);
-    this.#requests.set(row.id, this.#archive.add(packRequest(row)));
+    const place = this.#archive.add(packRequest(row), row.amount === 0n ? 'free' : 'charged');
+    this.#requests.set(row.id, place);
+    if (typeof found === 'object') this.#leases.remove(found);
+    else if (found !== undefined) this.#archive.delete(found);
   }
 
   /** The final record that may be deleted first, if it may be at this time. */
@@ -195,7 +201,7 @@ export class MemoryAccount implements AccountRows {
   }
 
   append(line: JournalLine): void {
-    this.#journal.push(this.#archive.add(packLine(line)));
+    this.#journal.push(this.#archive.add(packLine(line), 'line'));
     if (this.#journal.length > MIN_JOURNAL_LINES + COMPACTED_LINES) {
       this.compact(line.seq - BigInt(MIN_JOURNAL_LINES));
     }

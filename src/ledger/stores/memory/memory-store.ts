@@ -188,8 +188,7 @@ export class MemoryStore implements LedgerStore {
     if (!rows) return { code: 'no_account' };
     const now = this.#leaseNow();
     reap(rows, Infinity, now);
-    const running = rows.state(account).requests.filter(({ state }) => state === 'held').length;
-    if (running > 0) return { code: 'running', requests: running };
+    if (rows.running > 0) return { code: 'running', requests: rows.running };
     updateCredits(rows, now);
     this.#dropPointers(account, () => true);
     this.#accounts.delete(account);

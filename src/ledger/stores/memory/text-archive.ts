@@ -1,7 +1,7 @@
 /** Places in one slab of memory, and the size of a large one, in bytes. */
 const SLAB_BYTES = 65_536;
 /** The first slab is smaller, each further one larger, up to `SLAB_BYTES`. */
-const FIRST_SLAB_BYTES = 4096;
+const FIRST_SLAB_BYTES = 512;
 /** Before each text stands its length. */
 const LENGTH_BYTES = 4;
 
@@ -12,30 +12,40 @@ interface Slab {
   texts: number;
 }
 
-/** Texts outside of V8's heap, where a full garbage collection would look at each of them. */
-export class TextArchive {
-  /** Undefined where all of its texts were deleted. */
+/**
+ * Texts outside of V8's heap, where a full garbage collection would look at each of them.
+ *
+ * A slab of memory is released once all of its texts are deleted, so only texts that are kept for about as long share one.
+ */
+export class TextArchive<Retention extends string> {
+  /** Undefined where all texts were deleted. */
   readonly #slabs: (Slab | undefined)[] = [];
   /** Indexes without a slab. */
   readonly #unused: number[] = [];
-  #last = -1;
+  /** Indexes of the slabs that are written now. */
+  readonly #open = new Map<Retention, number>();
   #nextBytes = FIRST_SLAB_BYTES;
 
+  /** The memory that it has. */
+  get bytes(): number {
+    return this.#slabs.reduce((sum, slab) => sum + (slab?.memory.length ?? 0), 0);
+  }
+
   /** @returns its place: a number by which it is read and deleted */
-  add(text: string): number {
+  add(text: string, retention: Retention): number {
     const bytes = Buffer.byteLength(text);
-    const slab = this.#slabFor(LENGTH_BYTES + bytes);
+    const index = this.#indexFor(LENGTH_BYTES + bytes, retention);
+    const slab = this.#slabAt(index);
     const at = slab.used;
     slab.memory.writeUInt32LE(bytes, at);
     slab.memory.write(text, at + LENGTH_BYTES);
     slab.used = at + LENGTH_BYTES + bytes;
     slab.texts += 1;
-    return this.#last * SLAB_BYTES + at;
+    return index * SLAB_BYTES + at;
   }
 
   read(place: number): string {
-    const memory = this.#slabs[Math.floor(place / SLAB_BYTES)]?.memory;
-    if (!memory) throw new RangeError(`No text is at ${place}`);
+    const { memory } = this.#slabAt(Math.floor(place / SLAB_BYTES));
     const at = place % SLAB_BYTES;
     const from = at + LENGTH_BYTES;
     return memory.toString('utf8', from, from + memory.readUInt32LE(at));
@@ -43,26 +53,38 @@ export class TextArchive {
 
   delete(place: number): void {
     const index = Math.floor(place / SLAB_BYTES);
-    const slab = this.#slabs[index];
-    if (!slab) return;
-    slab.texts -= 1;
-    if (index !== this.#last) this.#dropIfEmpty(index);
+    this.#slabAt(index).texts -= 1;
+    if (![...this.#open.values()].includes(index)) this.#releaseIfEmpty(index);
   }
 
-  #slabFor(bytes: number): Slab {
-    const last = this.#slabs[this.#last];
-    if (last && last.used + bytes <= last.memory.length) return last;
-    if (last) this.#dropIfEmpty(this.#last);
-    // A text longer than a slab has one of its own.
-    const slab = { memory: Buffer.allocUnsafeSlow(Math.max(bytes, this.#nextBytes)), used: 0, texts: 0 };
-    this.#nextBytes = Math.min(SLAB_BYTES, 2 * this.#nextBytes);
-    this.#last = this.#unused.pop() ?? this.#slabs.length;
-    this.#slabs[this.#last] = slab;
+  #slabAt(index: number): Slab {
+    const slab = this.#slabs[index];
+    if (!slab) throw new RangeError(`No text is in slab ${index}`);
     return slab;
   }
 
-  #dropIfEmpty(index: number): void {
-    if (this.#slabs[index]?.texts !== 0) return;
+  /** The slab that is written now; another one, if the text doesn't fit. */
+  #indexFor(bytes: number, retention: Retention): number {
+    const open = this.#open.get(retention);
+    if (open !== undefined) {
+      const { memory, used } = this.#slabAt(open);
+      if (used + bytes <= memory.length) return open;
+      this.#releaseIfEmpty(open);
+    }
+    const index = this.#unused.pop() ?? this.#slabs.length;
+    // A text longer than a slab has one of its own.
+    this.#slabs[index] = {
+      memory: Buffer.allocUnsafeSlow(Math.max(bytes, this.#nextBytes)),
+      used: 0,
+      texts: 0,
+    };
+    this.#nextBytes = Math.min(SLAB_BYTES, 2 * this.#nextBytes);
+    this.#open.set(retention, index);
+    return index;
+  }
+
+  #releaseIfEmpty(index: number): void {
+    if (this.#slabAt(index).texts > 0) return;
     this.#slabs[index] = undefined;
     this.#unused.push(index);
   }
