@@ -121,8 +121,7 @@ export class ReliableStore implements LedgerStore {
       now: steadyNow,
       onGrowth: (waiting, oldestMs) => tell({ type: 'outbox_growth', waiting, oldestMs }),
     });
-    const forgetsAccounts = store.mayRollBack !== true && !outbox;
-    this.#window = new RedoLog(steadyNow, { forgetsAccounts });
+    this.#window = new RedoLog(steadyNow, { forgetsAccounts: store.mayRollBack !== true && !outbox });
     this.#listener = new StoreCaller({
       store,
       window: this.#window,
