@@ -114,6 +114,24 @@ export function describeAllowances(ledger: LedgerFixture): void {
       expect(await lots()).toEqual(['pro:2026-05-01T00:00:00Z 20']);
     });
 
+    it('expires what a request held of the last period once the next one covers it, however often that is looked at', async () => {
+      await adjust('a1', -100n);
+      await allow();
+      at('2026-03-31T23:59:59Z');
+      await admit(1, 4n, { requestId: requestId(1, clock.now) });
+      at('2026-04-01T00:00Z');
+      for (let looks = 0; looks < 3; looks++) {
+        await ledger.store.sweep(10);
+        expect(await state()).toMatchObject({ available: 16n, held: 4n, granted: 40n, expired: 20n });
+        expect(await lots()).toEqual(['pro:2026-04-01T00:00:00Z 20']);
+      }
+      expect((await newLines()).slice(2)).toEqual([
+        'x pro:2026-03-01T00:00:00Z 16',
+        'g pro:2026-04-01T00:00:00Z 20',
+        'x pro:2026-03-01T00:00:00Z 4',
+      ]);
+    });
+
     it('is not granted again by a clock that steps back, nor lost by one that returns', async () => {
       await allow();
       at('2026-04-01T00:00Z');

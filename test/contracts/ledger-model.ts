@@ -1064,6 +1064,12 @@ class Account {
   }
 
   expireCredit(now: number): void {
+    this.#expireLots(now);
+    this.renew(now);
+    this.#expireLots(now);
+  }
+
+  #expireLots(now: number): void {
     for (const lot of this.openLots()) {
       if (lot.expiresAt === undefined || lot.expiresAt > now) continue;
       const available = this.available();
@@ -1072,7 +1078,6 @@ class Account {
       lot.remaining -= amount;
       this.write(now, { type: 'x', id: lot.id, amount });
     }
-    this.renew(now);
   }
 
   renew(now: number): void {

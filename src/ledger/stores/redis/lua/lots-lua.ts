@@ -96,11 +96,12 @@ local function expire_lots(now)
   end
 end
 
--- Expires lots and renews allowances that are due.
+-- Expires lots and renews allowances that are due; a second call at the same time changes nothing.
 local function update_credits(now)
   if totals.nx > now then return end
   expire_lots(now)
   local nearest, n = renew_allowances(now), 1
+  expire_lots(now)
   while lot(n) do
     if lot(n).remaining > 0 then nearest = math.min(nearest, lot(n).expiry) end
     n = n + 1
