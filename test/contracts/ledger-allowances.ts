@@ -406,6 +406,27 @@ export function describeAllowances(ledger: LedgerFixture): void {
       expect(await allow({ change: 'prorate' })).toMatchObject({ available: 117n });
     });
 
+    it('keeps what it is granted when it is allowed again while a request holds the rest', async () => {
+      await admit(1, 104n);
+      expect(await end('now')).toMatchObject({ available: 0n });
+      // 60 * 27.5 / 31 is 53.2.
+      expect(await allow({ amount: 60n, change: 'prorate' })).toMatchObject({ available: 53n });
+      await ledger.store.sweep(10);
+      expect(await state()).toMatchObject({
+        available: 53n,
+        held: 104n,
+        expired: 16n,
+        lots: [
+          {
+            id: 'allowance:pro:2026-03-01T00:00:00Z',
+            remaining: 57n,
+            expiresAt: Date.parse('2026-04-01T00:00Z'),
+          },
+          { id: 'opening', remaining: 100n },
+        ],
+      });
+    });
+
     it('needs an account and an allowance', async () => {
       const other = await ledger.store.endAllowance({ account: 'zeta', id: 'pro', at: 'now' });
       expect(other).toMatchObject({ code: 'no_account' });

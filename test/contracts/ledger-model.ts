@@ -1135,7 +1135,8 @@ class Account {
     this.write(now, { type: 'a', id: `${id}:${allowance.version}`, amount: delta, reason: 'prorated' });
     if (delta < 0n && lot) lot.remaining += delta;
     if (delta < 0n) return;
-    const expiresAt = lot ? lot.expiresAt : expiryOf(allowance, allowance.period, rollover);
+    const isDue = lot?.expiresAt !== undefined && lot.expiresAt <= now;
+    const expiresAt = lot && !isDue ? lot.expiresAt : expiryOf(allowance, allowance.period, rollover);
     const remaining = (lot?.remaining ?? 0n) + delta;
     if (lot) lot.remaining = 0n;
     const granted = (lot?.amount ?? 0n) + delta;

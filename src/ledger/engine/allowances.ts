@@ -109,7 +109,9 @@ function prorate(account: AccountRows, row: AllowanceRow, command: Allow, now: n
     return account.saveLot(lot);
   }
   const { priority } = lot ?? command;
-  const expiresAt = lot ? lot.expiresAt : lotExpiry(row, command.rollover, row.period);
+  // The lot of an allowance that was ended is due: it lasts as long as its period again.
+  const isDue = !lot || (lot.expiresAt !== undefined && lot.expiresAt <= now);
+  const expiresAt = isDue ? lotExpiry(row, command.rollover, row.period) : lot.expiresAt;
   const [amount, remaining] = lot ? [lot.amount, lot.remaining] : [0n, 0n];
   if (lot) {
     lot.remaining = 0n;

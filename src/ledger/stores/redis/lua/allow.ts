@@ -79,7 +79,9 @@ local function prorate(allowance, amount, rollover, priority, now)
   end
   local expiry, granted, remaining = lot_expiry(allowance, rollover, allowance.period), 0, 0
   if current then
-    priority, expiry, remaining = tonumber(string.sub(current.member, 1, 3)), current.expiry, current.remaining
+    priority, remaining = tonumber(string.sub(current.member, 1, 3)), current.remaining
+    -- The lot of an allowance that was ended is due: it lasts as long as its period again.
+    if current.expiry > now then expiry = current.expiry end
     granted = tonumber(string.match(current.member, '%S+$'))
     current.remaining = 0
   end
