@@ -113,8 +113,8 @@ describe('router.requests', () => {
         streaming: true,
       },
     ]);
-    expect(running[0]!.startedAt.getTime()).toBeGreaterThanOrEqual(before);
-    expect(running[0]!.startedAt.getTime()).toBeLessThanOrEqual(Date.now());
+    // In the store's time, which is behind by what its last reply took to arrive.
+    expect(Math.abs(running[0]!.startedAt.getTime() - before)).toBeLessThan(10_000);
     const settled = gateway.nextSettled();
     finish();
     await response.text();
