@@ -98,6 +98,43 @@ export function describeCreditLines(ledger: LedgerFixture): void {
     });
   });
 
+  describe('holds that are more than the largest amount, of a debt,', () => {
+    /** Held, of which a number doesn't show the last digit. */
+    const HELD = MAX + 2n;
+
+    beforeEach(async () => {
+      await setFloor(-MAX);
+      await admit(1, MAX);
+      await admit(2, 2n);
+      expect(await ledger.store.balance('acme')).toMatchObject({ available: 100n - HELD });
+    });
+
+    it('leave a grant its place, to the nano-dollar', async () => {
+      expect(await grant('g2', MAX - 99n)).toMatchObject({ code: 'too_big' });
+      expect(await grant('g2', MAX - 100n)).toMatchObject({ code: 'ok', available: MAX - HELD });
+      expect((await state()).lots.map(({ remaining }) => remaining)).toEqual([MAX - 100n, 100n]);
+    });
+
+    it('leave an adjustment its place, to the nano-dollar', async () => {
+      expect(await adjust('a1', MAX - 99n)).toMatchObject({ code: 'too_big' });
+      expect(await adjust('a1', MAX - 100n)).toMatchObject({ code: 'ok', available: MAX - HELD });
+    });
+
+    it('leave an allowance its place, to the nano-dollar', async () => {
+      const allowed = await ledger.store.allow({
+        account: 'acme',
+        id: 'pro',
+        amount: MAX,
+        per: 'month',
+        anchor: NOON,
+        rollover: 'none',
+        priority: 10,
+        change: 'next_period',
+      });
+      expect(allowed).toMatchObject({ code: 'ok', available: MAX - HELD });
+    });
+  });
+
   describe('a forced adjustment', () => {
     it('takes below the floor, and freezes the account', async () => {
       await admit(1, 30n);

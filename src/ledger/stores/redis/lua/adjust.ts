@@ -31,7 +31,7 @@ end
 if known then return reply(now, 'conflict') end
 
 update_credits(now)
-if delta > 0 and size(totals.av) + size(totals.h) + delta >= WIDE then return reply(now, 'too_big') end
+if delta > 0 and unspent() + delta >= WIDE then return reply(now, 'too_big') end
 local lowest = ARGV[5] == '1' and 1 - WIDE or totals.fl
 if delta < 0 and size(totals.av) + delta < lowest then return reply(now, 'below_floor', decimal(totals.av)) end
 

@@ -100,7 +100,7 @@ end
 
 -- How much can be granted until the balance is the largest that is supported.
 local function room_for_credit()
-  return math.min(WIDE - 1, WIDE - 1 - (size(totals.av) + size(totals.h)))
+  return math.min(WIDE - 1, WIDE - 1 - unspent())
 end
 
 local function grant_lot(allowance, start, expiry, amount, kept, now)

@@ -41,7 +41,7 @@ end
 if known then return reply(now, 'conflict') end
 
 update_credits(now)
-if size(totals.av) + size(totals.h) + amount >= WIDE then return reply(now, 'too_big') end
+if unspent() + amount >= WIDE then return reply(now, 'too_big') end
 if open_lots() >= 100 then return reply(now, 'too_many_lots') end
 
 totals.g = plus(totals.g, amount)

@@ -37,6 +37,11 @@ local function burn(amount)
   end
 end
 
+-- What is available or held. Held alone can be more than a number shows exactly, if there is a debt.
+local function unspent()
+  return size(plus(totals.h, totals.av))
+end
+
 -- Number of lots with something remaining.
 local function open_lots()
   local count = redis.call('ZCARD', BURN_ORDER) - 1
@@ -60,7 +65,7 @@ end
 -- so all are written, and loaded again when they are needed.
 local function add_lot(id, priority, expiry, amount, remaining)
   if size(totals.av) < remaining then
-    local room, n = size(totals.av) + size(totals.h), 1
+    local room, n = unspent(), 1
     while lot(n) do
       room = room - lot(n).remaining
       n = n + 1

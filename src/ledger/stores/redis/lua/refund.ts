@@ -47,7 +47,7 @@ if request and (request.state == 'H' or request.state == 'X') then return reply(
 local charged = request and request.amount or tonumber(ARGV[5])
 if amount > charged then return reply(now, 'more_than_charged', decimal(charged)) end
 update_credits(now)
-if size(totals.av) + size(totals.h) + amount >= WIDE then return reply(now, 'too_big') end
+if unspent() + amount >= WIDE then return reply(now, 'too_big') end
 
 local origin = request or {id = id, key = ARGV[6], model = ARGV[7]}
 totals.s = plus(totals.s, 0 - amount)
