@@ -254,6 +254,16 @@ export function describeAllowances(ledger: LedgerFixture): void {
       expect((await newLines()).slice(-1)).toEqual(['g pro:2026-09-01T00:00:00Z 100']);
     });
 
+    it('is kept in one lot, too, when it is made again with another period of the same start', async () => {
+      await allow({ per: 'day', anchor: NOON, rollover: 'all', until: NOON + 1 });
+      clock.now += DAY;
+      expect(await ledger.store.balance('acme')).toMatchObject({ available: 20n, allowances: [] });
+      expect(await allow({ anchor: NOON, rollover: 'all' })).toMatchObject({ code: 'ok', available: 40n });
+      expect((await state()).lots).toMatchObject([
+        { id: 'allowance:pro:2026-03-04T12:00:00Z', amount: 40n, remaining: 40n },
+      ]);
+    });
+
     it('is summed over centuries in one step', async () => {
       await allow({ rollover: 'all', per: 'hour' });
       at('2426-03-04T12:00Z');
@@ -425,6 +435,22 @@ export function describeAllowances(ledger: LedgerFixture): void {
           { id: 'opening', remaining: 100n },
         ],
       });
+    });
+
+    it('changes the newer lot of two periods that began together, while a request holds the older one', async () => {
+      await ledger.store.setFloor({ account: 'acme', floor: -40n });
+      await end('now');
+      at('2026-04-01T00:00Z');
+      await allow({ id: 'plus', per: 'day', anchor: clock.now, until: clock.now + 1 });
+      await admit(1, 160n);
+      const monthly = { id: 'plus', anchor: clock.now };
+      clock.now += DAY;
+      expect(await ledger.store.balance('acme')).toMatchObject({ available: -40n, allowances: [] });
+      expect(await allow(monthly)).toMatchObject({ code: 'ok', available: -20n });
+      // 20 * 29 / 30 is 19.3.
+      expect(await allow({ ...monthly, amount: 40n, change: 'prorate' })).toMatchObject({ available: -1n });
+      expect(await lots()).toEqual(['plus:2026-04-01T00:00:00Z 20', 'plus:2026-04-01T00:00:00Z 39']);
+      expect(await settle(1, 0n)).toMatchObject({ code: 'ok', available: 139n });
     });
 
     it('needs an account and an allowance', async () => {

@@ -405,7 +405,7 @@ export class LedgerModel {
     };
     if (!known) {
       account.allowances.push(allowance);
-      account.grantPeriod(allowance, allowance.period, now);
+      account.grantPeriods(allowance, [allowance.period], now);
     } else if (!isKnown) {
       known.version += 1;
       if (change === 'prorate') account.prorate(known, terms, now);
@@ -1087,15 +1087,19 @@ class Account {
       if (current !== undefined) {
         allowance.period = current;
         allowance.granted = allowance.amount;
-        if (allowance.rollover === 'all') this.#grantAll(allowance, missed.length, now);
-        else for (const n of missed.slice(-2)) this.grantPeriod(allowance, n, now);
+        this.grantPeriods(allowance, missed, now);
       }
       const isOver = startOf(allowance, allowance.period + 1) <= now;
       if (isOver) this.allowances.splice(this.allowances.indexOf(allowance), 1);
     }
   }
 
-  grantPeriod(allowance: ModelAllowance, n: number, now: number): void {
+  grantPeriods(allowance: ModelAllowance, periods: readonly number[], now: number): void {
+    if (allowance.rollover === 'all') this.#grantAll(allowance, periods.length, now);
+    else for (const n of periods.slice(-2)) this.#grantPeriod(allowance, n, now);
+  }
+
+  #grantPeriod(allowance: ModelAllowance, n: number, now: number): void {
     const expiresAt = expiryOf(allowance, n);
     const amount = this.#upToRoom(allowance.amount);
     if ((expiresAt !== undefined && expiresAt <= now) || amount <= 0n) return;
@@ -1128,7 +1132,7 @@ class Account {
     const left = end - (now < start ? start : now);
     const change = ((amount - allowance.granted) * BigInt(left)) / BigInt(end - start);
     const id = lotIdOf(allowance, allowance.period);
-    const lot = this.openLots().find((each) => each.id === id);
+    const lot = this.openLots().findLast((each) => each.id === id);
     const least = [-change, lot?.remaining ?? 0n, this.available() > 0n ? this.available() : 0n];
     const delta = change > 0n ? this.#upToRoom(change) : -(least.toSorted((a, b) => Number(a - b))[0] ?? 0n);
     if (delta === 0n) return;

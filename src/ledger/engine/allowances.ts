@@ -11,7 +11,7 @@ import { MAX_AMOUNT, type NanoDollars, smaller } from '../contract/money.ts';
 import { updateCredits } from './due-credits.ts';
 import { addLot } from './lots.ts';
 import { laterPeriod, periodStart } from './periods.ts';
-import { grantPeriod, lotExpiry, lotsOf, roomFor } from './renewals.ts';
+import { grantPeriods, lotExpiry, lotsOf, roomFor } from './renewals.ts';
 import { type Transition, witnessed } from './witnesses.ts';
 
 export const allow: Transition<Allow, AllowResult> = witnessed((account, command, now) => {
@@ -74,7 +74,7 @@ function created(account: AccountRows, command: Allow, now: number): AllowanceRo
   const terms = { amount, rollover, priority, until };
   const row = { id, version: 1, per, anchor, period, granted: last, ...terms };
   account.saveAllowance(row);
-  if (!granted) grantPeriod(account, row, row.period, now);
+  if (!granted) grantPeriods(account, row, 1, now);
   account.totals.nextExpiry = Math.min(account.totals.nextExpiry, laterPeriod(row, row.period, 1));
   return row;
 }
@@ -97,7 +97,7 @@ function prorate(account: AccountRows, row: AllowanceRow, command: Allow, now: n
   const left = BigInt(Math.min(Math.max(0, end - now), end - row.period));
   const more = ((command.amount - row.granted) * left) / BigInt(end - row.period);
   const id = allowanceLotId(row.id, row.period);
-  const lot = account.openLots().find((each) => each.id === id);
+  const lot = account.openLots().findLast((each) => each.id === id);
   const delta = more > 0n ? smaller(more, roomFor(account)) : -takeable(account, lot, -more);
   if (delta === 0n) return;
   const { totals } = account;

@@ -30,13 +30,19 @@ function renew(account: AccountRows, row: AllowanceRow, now: number): void {
   row.period = current;
   row.granted = row.amount;
   account.saveAllowance(row);
-  if (row.rollover === 'all') return grantAll(account, row, missed, now);
-  if (row.rollover === 'once' && missed > 1) grantPeriod(account, row, laterPeriod(row, current, -1), now);
-  grantPeriod(account, row, current, now);
+  grantPeriods(account, row, missed, now);
+}
+
+/** Grants the current period and the missed ones before it, as far as they haven't expired. */
+export function grantPeriods(account: AccountRows, row: AllowanceRow, periods: number, now: number): void {
+  if (row.rollover === 'all') return grantAll(account, row, periods, now);
+  if (row.rollover === 'once' && periods > 1)
+    grantPeriod(account, row, laterPeriod(row, row.period, -1), now);
+  grantPeriod(account, row, row.period, now);
 }
 
 /** Makes the lot of one period, unless it would expire at once. */
-export function grantPeriod(account: AccountRows, row: AllowanceRow, start: number, now: number): void {
+function grantPeriod(account: AccountRows, row: AllowanceRow, start: number, now: number): void {
   const expiresAt = lotExpiry(row, row.rollover, start);
   if (expiresAt !== undefined && expiresAt <= now) return;
   const amount = smaller(row.amount, roomFor(account));
@@ -46,9 +52,9 @@ export function grantPeriod(account: AccountRows, row: AllowanceRow, start: numb
   addLot(account, { id, amount, expiresAt, priority: row.priority }, amount);
 }
 
-/** Makes one lot of all missed periods and of what earlier lots have left. */
-function grantAll(account: AccountRows, row: AllowanceRow, missed: number, now: number): void {
-  const amount = smaller(row.amount * BigInt(missed), roomFor(account));
+/** Makes one lot of all periods and of what earlier lots have left. */
+function grantAll(account: AccountRows, row: AllowanceRow, periods: number, now: number): void {
+  const amount = smaller(row.amount * BigInt(periods), roomFor(account));
   if (amount <= 0n) return;
   let kept = 0n;
   for (const lot of lotsOf(account, row.id)) {

@@ -116,7 +116,7 @@ if not allowance then
     granted = tonumber(ARGV[13]) or amount, amount = amount, rollover = rollover, priority = priority}
   allowance.period = tonumber(ARGV[12]) or period_start(allowance, now)
   allowances[#allowances + 1] = allowance
-  if ARGV[12] == '' then grant_period(allowance, allowance.period, now) end
+  if ARGV[12] == '' then grant_periods(allowance, 1, now) end
 elseif not is_known then
   allowance.version = allowance.version + 1
   if is_prorated then

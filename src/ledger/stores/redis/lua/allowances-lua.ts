@@ -118,9 +118,9 @@ local function grant_period(allowance, start, now)
   if expiry > now and amount > 0 then grant_lot(allowance, start, expiry, amount, 0, now) end
 end
 
--- Makes one lot of all missed periods and of what earlier lots have left.
-local function grant_all(allowance, missed, now)
-  local amount = math.min(allowance.amount * missed, room_for_credit())
+-- Makes one lot of all periods and of what earlier lots have left.
+local function grant_all(allowance, periods, now)
+  local amount = math.min(allowance.amount * periods, room_for_credit())
   if amount <= 0 then return end
   local prefix, kept, n = lot_prefix(allowance.id), 0, 1
   while lot(n) do
@@ -134,6 +134,15 @@ local function grant_all(allowance, missed, now)
   grant_lot(allowance, allowance.period, NEVER, amount, kept, now)
 end
 
+-- Grants the current period and the missed ones before it, as far as they haven't expired.
+local function grant_periods(allowance, periods, now)
+  if allowance.rollover == 'all' then return grant_all(allowance, periods, now) end
+  if allowance.rollover == 'once' and periods > 1 then
+    grant_period(allowance, later_period(allowance, allowance.period, -1), now)
+  end
+  grant_period(allowance, allowance.period, now)
+end
+
 local function renew(allowance, now)
   local current = period_start(allowance, math.min(now, allowance.ends - 1))
   local missed = periods_between(allowance, allowance.period, current)
@@ -141,11 +150,7 @@ local function renew(allowance, now)
   allowance.period = current
   allowance.granted = allowance.amount
   allowances_changed = true
-  if allowance.rollover == 'all' then return grant_all(allowance, missed, now) end
-  if allowance.rollover == 'once' and missed > 1 then
-    grant_period(allowance, later_period(allowance, current, -1), now)
-  end
-  grant_period(allowance, current, now)
+  grant_periods(allowance, missed, now)
 end
 
 -- Grants what is due, and deletes allowances that have ended. Returns when the next period ends.
