@@ -90,7 +90,7 @@ export type ExportedEntry = {
   readonly event: string;
 } & (CreditsEntry | CompactedEntries);
 
-/** What entries that were compacted come to. */
+/** What all entries up to a position come to, which were compacted. */
 export interface CompactedEntries {
   /** Of the last one. */
   readonly position: number;
@@ -104,7 +104,8 @@ export interface CompactedEntries {
 /**
  * The journal of an account, from after a position on.
  *
- * If lines after `after` were compacted already, the first entry has the type `compacted` and their sums.
+ * If lines after `after` were compacted already, the first entry has the type `compacted`. It has the sums of all lines up
+ * to its position, and replaces them; so does a later one, if lines are compacted meanwhile.
  */
 export async function* exportAccount(
   store: LedgerStore,
