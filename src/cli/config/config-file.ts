@@ -76,8 +76,9 @@ async function withTransport(config: ServerConfig, path: string): Promise<Server
   try {
     const { undiciTransport } = await import('../../upstream/transport/undici-transport.ts');
     return { ...config, transport: undiciTransport() };
-  } catch {
-    throw new ConfigError(path, "transport: 'undici' requires npm install undici");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ConfigError(path, `transport: ${reason}`, { cause: error });
   }
 }
 

@@ -1,7 +1,7 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import type { Socket } from 'node:net';
-import { rootCertificates } from 'node:tls';
+import * as tls from 'node:tls';
 
 import type { Connection } from '../../catalog/connection.ts';
 import { decodeOnce, hostOf, portOf } from '../../http/url.ts';
@@ -45,7 +45,7 @@ function fromEnvironment(origin: URL, env: NodeJS.ProcessEnv): URL | undefined {
  */
 export function openTunnel(
   proxy: URL,
-  { origin, tls, localAddress, lookup }: Connection,
+  { origin, tls: certificates, localAddress, lookup }: Connection,
   { signal, background }: { readonly signal: AbortSignal; readonly background: boolean },
 ): Promise<Socket> {
   const target = `${origin.hostname}:${portOf(origin)}`;
@@ -62,7 +62,7 @@ export function openTunnel(
       ...(localAddress !== undefined && { localAddress }),
       ...(lookup && { lookup }),
       // Its certificate may be a public one, while that of the provider is private.
-      ...(tls?.ca && { ca: [...rootCertificates, ...tls.ca] }),
+      ...(certificates?.ca && { ca: [...publicAuthorities(), ...certificates.ca] }),
     });
     if (background) {
       connect.once('socket', (socket) => {
@@ -89,6 +89,12 @@ function authorization({ username, password }: URL): http.OutgoingHttpHeaders {
   if (username === '' && password === '') return {};
   const credentials = `${decodeOnce(username)}:${decodeOnce(password)}`;
   return { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` };
+}
+
+/** With those of `NODE_EXTRA_CA_CERTS`, where the runtime can list them. */
+function publicAuthorities(): readonly string[] {
+  const { getCACertificates }: Partial<typeof tls> = tls;
+  return getCACertificates?.() ?? tls.rootCertificates;
 }
 
 function nameOf({ protocol, host }: URL): string {

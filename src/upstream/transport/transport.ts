@@ -58,7 +58,7 @@ export interface Transport {
 
 /** @throws {TypeError} if it isn't a transport */
 export function assertTransport(value: object): asserts value is Transport {
-  if ('send' in value && typeof value.send === 'function' && 'close' in value) return;
+  if (['send', 'keepWarm', 'close'].every((name) => typeof Reflect.get(value, name) === 'function')) return;
   throw new TypeError('transport.create must return a transport');
 }
 

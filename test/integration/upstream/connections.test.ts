@@ -1,4 +1,5 @@
 import { lookup as systemLookup } from 'node:dns';
+import * as tls from 'node:tls';
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 
@@ -191,6 +192,22 @@ describe('an outbound proxy', () => {
     expect(proxy.asked).toEqual([new URL(gateway.provider.baseURL).host]);
     await proxy.close();
   });
+
+  // As NODE_EXTRA_CA_CERTS does, which Node reads when it starts.
+  it.runIf('setDefaultCACertificates' in tls)(
+    'with https: may have a certificate that Node trusts, beside the authority of the provider',
+    async () => {
+      const other = createAuthority();
+      const proxy = await startOutboundProxy({ certificate: other.issue('DNS:localhost') });
+      const trusted = tls.getCACertificates();
+      tls.setDefaultCACertificates([...trusted, other.ca]);
+      await startWith({ proxy: `https://localhost:${proxy.port}`, tls: { ca } });
+      expect((await outcome()).status).toBe(200);
+      expect(proxy.asked).toHaveLength(1);
+      tls.setDefaultCACertificates(trusted);
+      await proxy.close();
+    },
+  );
 
   it('that can not be reached is an error that names it to the operator', async () => {
     // No other test listens there, as on a port that was free a moment ago.

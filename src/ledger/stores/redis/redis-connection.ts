@@ -38,7 +38,8 @@ export class RedisConnection {
   #judging: Promise<void> | undefined;
   #isJudged = false;
   #fault: Error | undefined;
-  #faultFoundAt = 0;
+  /** By `performance.now()`. */
+  #faultFoundAt = -Infinity;
   readonly #calls = new Calls();
   readonly #turn = new TurnWrites();
   #closed = false;
@@ -90,7 +91,7 @@ export class RedisConnection {
 
   /** Resolves when every primary is there and may keep money. @throws StoreUnavailableError, or what must be changed */
   async ready(timeoutMs: number): Promise<void> {
-    this.#faultFoundAt = 0;
+    this.#faultFoundAt = -Infinity;
     const primaries = await this.primaries(timeoutMs).catch((error: unknown) => {
       throw this.#fault ?? error;
     });
@@ -226,7 +227,7 @@ export class RedisConnection {
     const client = this.#client ?? (await this.#opening);
     if (client.status !== 'ready') await this.#connected(client);
     if (!this.#judges || (this.#isJudged && !this.#fault)) return;
-    if (!this.#fault || Date.now() - this.#faultFoundAt > FAULT_LASTS_MS) await this.#judge();
+    if (!this.#fault || performance.now() - this.#faultFoundAt > FAULT_LASTS_MS) await this.#judge();
     if (this.#fault) throw this.#fault;
   }
 
@@ -281,7 +282,7 @@ export class RedisConnection {
     this.#compare(answers, answers.length === primaries.length);
     const fault = answers.find((facts) => facts.fault !== undefined)?.fault;
     this.#fault = fault === undefined ? undefined : new Error(fault);
-    this.#faultFoundAt = Date.now();
+    this.#faultFoundAt = performance.now();
     this.#isJudged = true;
   }
 }
