@@ -194,6 +194,8 @@ class Attempt implements SendListener, Abortable {
   }
 
   #retry(unanswered: Unanswered): void {
+    const { request, terms } = unanswered;
+    if (this.#sending?.diedUnanswered) terms.transport.closeUnused(request.connection);
     this.#isRetried = true;
     this.#sending = undefined;
     try {

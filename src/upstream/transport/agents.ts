@@ -5,7 +5,12 @@ import type { Duplex } from 'node:stream';
 import type { Connection } from '../../catalog/connection.ts';
 import { hostOf, portOf } from '../../http/url.ts';
 import { asError } from '../../platform/as-error.ts';
-import { type ConnectionPool, ConnectionPools } from './connection-pools.ts';
+import {
+  type ConnectionPool,
+  ConnectionPools,
+  KEEP_ALIVE_MS,
+  MAX_FREE_CONNECTIONS,
+} from './connection-pools.ts';
 import { waitEnded } from './connection-wait.ts';
 import { Dialer } from './dialer.ts';
 import { WarmConnections, WarmSocket } from './warm-connections.ts';
@@ -17,13 +22,11 @@ export class Agents extends ConnectionPools<ProviderAgent> {
   }
 }
 
-const KEEP_ALIVE_MS = 30_000;
-
 /** All connections of an agent go to one origin, so one constant pool name serves all requests. */
 const NAME = 'origin';
 
 /** For Node's agent, which copies what it gets several times and guesses a server name: `Dialer` knows how to connect. */
-const NO_OPTIONS = { servername: '' };
+const NO_SERVER_NAME = { servername: '' };
 
 /** A part of every agent of Node, which its types lack. */
 declare module 'node:http' {
@@ -54,7 +57,7 @@ export class ProviderAgent extends http.Agent implements ConnectionPool {
     super({
       keepAlive: true,
       maxSockets: Infinity,
-      maxFreeSockets: 1024,
+      maxFreeSockets: MAX_FREE_CONNECTIONS,
       timeout: KEEP_ALIVE_MS,
       scheduling: 'lifo',
     });
@@ -82,7 +85,7 @@ export class ProviderAgent extends http.Agent implements ConnectionPool {
       return;
     }
     const warmBefore = this.#warm.size;
-    super.addRequest(request, NO_OPTIONS);
+    super.addRequest(request, NO_SERVER_NAME);
     // As Node says of a free connection: the provider may be closing it at this moment.
     if (this.#warm.size < warmBefore) request.reusedSocket = true;
   }
@@ -110,6 +113,10 @@ export class ProviderAgent extends http.Agent implements ConnectionPool {
   setWarm(isWarm: boolean): void {
     if (isWarm) this.#warm.start();
     else this.#warm.stop();
+  }
+
+  closeUnused(): void {
+    for (const socket of this.freeSockets[NAME] ?? []) socket.destroy();
   }
 
   /** The error for a request that has no socket and is aborted now: it may wait for one. */

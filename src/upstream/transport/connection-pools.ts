@@ -2,10 +2,17 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { Connection } from '../../catalog/connection.ts';
 
+/** An unused connection is closed before a provider would close it. */
+export const KEEP_ALIVE_MS = 30_000;
+/** Most unused connections to one origin. */
+export const MAX_FREE_CONNECTIONS = 1024;
+
 /** The connections to one origin that are made in one way. */
 export interface ConnectionPool {
   readonly connection: Connection;
   setWarm(isWarm: boolean): void;
+  /** Closes connections that no request uses, and that were used before. */
+  closeUnused(): void;
   /** Closes all connections. */
   destroy(): void;
 }
@@ -40,6 +47,10 @@ export class ConnectionPools<Pool extends ConnectionPool> {
       if (connection.keepWarm > 0) wanted.add(this.for(connection));
     }
     for (const pool of this.#pools) pool.setWarm(wanted.has(pool));
+  }
+
+  closeUnused(connection: Connection): void {
+    this.for(connection).closeUnused();
   }
 
   close(): void {

@@ -17,5 +17,5 @@ export function waitEnded(
   return Object.assign(new UpstreamTimeoutError('wait', connectMs), { cause });
 }
 
-/** Forgets a request that is aborted before it was sent. Returns the error for it. */
-export type ExplainAbort<Request> = (request: Request, reason: Error) => Error;
+/** Takes a request that is aborted before it was sent out of those that wait. Returns the error for it. */
+export type Withdraw<Request> = (request: Request, reason: Error) => Error;

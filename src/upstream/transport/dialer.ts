@@ -9,7 +9,7 @@ import { connectionError } from './transport.ts';
 
 const SOCKET_OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 1000 };
 
-/** Buffers of sockets, where Node's defaults don't fit. */
+/** Buffers of plain sockets, where Node's defaults don't fit. A TLS socket has 64 KB, whatever is asked for. */
 export interface SocketBuffers {
   readonly readableHighWaterMark?: number;
   readonly writableHighWaterMark?: number;
@@ -57,15 +57,16 @@ export class Dialer {
     return this.#count > this.#opening.size;
   }
 
-  /** Begins to connect; undefined if only `open` can do so, because there is an outbound proxy or its address is wrong. */
+  /** Begins to connect; undefined if only `open` can do so, or say why not: there is an outbound proxy, or an option is wrong. */
   dialDirectly(): Socket | undefined {
     try {
       if (outboundProxy(this.connection)) return undefined;
+      const socket = this.#dial(HTTP_1).once('close', this.#released);
+      this.#count += 1;
+      return socket;
     } catch {
       return undefined;
     }
-    this.#count += 1;
-    return this.#dial(HTTP_1).once('close', this.#released);
   }
 
   /** Opens a connection that is ready for a request, after all handshakes. */
@@ -132,7 +133,8 @@ export class Dialer {
     const socket = tls.connect({
       ...this.#tls,
       ALPNProtocols: [...protocols],
-      ...(tunnel ? { socket: tunnel } : direct),
+      // With the host, as an address that a certificate is checked for.
+      ...(tunnel ? { socket: tunnel, host: hostOf(origin) } : direct),
       ...(this.#session && { session: this.#session }),
     });
     socket.on('session', (session) => {
@@ -146,7 +148,7 @@ export class Dialer {
 }
 
 /** A request has given up by its own timeout before; this ends what it left, and connections without a request. */
-const GRACE_MS = 30_000;
+const GRACE_MS = 1000;
 
 function tlsOptions({ origin, tls: certificates }: Connection): tls.ConnectionOptions | undefined {
   if (origin.protocol !== 'https:') return undefined;

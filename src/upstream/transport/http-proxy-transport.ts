@@ -48,6 +48,10 @@ export class HttpProxyTransport implements Transport {
     this.#agents.keepWarm(connections);
   }
 
+  closeUnused(connection: Connection): void {
+    this.#agents.closeUnused(connection);
+  }
+
   close(): void {
     this.#agents.close();
   }

@@ -8,7 +8,8 @@ import {
 } from 'node:http2';
 
 import { type BodySource, PushBody } from '../../http/answer-body.ts';
-import type { ExplainAbort } from './connection-wait.ts';
+import { UpstreamTimeoutError } from '../../errors/upstream-errors.ts';
+import type { Withdraw } from './connection-wait.ts';
 import {
   connectionError,
   MAX_INTERIM_ANSWERS,
@@ -27,14 +28,24 @@ export interface StreamCarrier {
   readonly isUsed: boolean;
   /** By GOAWAY: the provider doesn't process streams with a higher ID. */
   readonly lastStreamId: number;
+  /** Of the connection, so far. */
+  readonly bytesRead: number;
   /** A stream is over. */
-  released(): void;
+  released(end: StreamEnd): void;
+}
+
+/** How a stream ended. */
+export interface StreamEnd {
+  /** By us, before its end. */
+  readonly isCancelled: boolean;
+  /** After a timeout, in which nothing arrived on its connection. */
+  readonly isSilent: boolean;
 }
 
 /** One request to a provider over HTTP/2, and the source of its answer's body. */
 export class Http2Request implements Sending, BodySource {
   readonly #listener: SendListener;
-  readonly #explainAbort: ExplainAbort<Http2Request>;
+  readonly #withdraw: Withdraw<Http2Request>;
   /** Released once it was sent. */
   #request: UpstreamRequest | undefined;
   #carrier: StreamCarrier | undefined;
@@ -45,19 +56,18 @@ export class Http2Request implements Sending, BodySource {
   #readBefore = 0;
   #interim = 0;
   #isFailed = false;
+  /** The provider has ended the stream. */
+  #isEnded = false;
+  #isCancelled = false;
   /** What sends it after all: the provider has no HTTP/2. */
   #other: Sending | undefined;
   #diedUnanswered = false;
   #wasRefused = false;
 
-  constructor(request: UpstreamRequest, listener: SendListener, explainAbort: ExplainAbort<Http2Request>) {
+  constructor(request: UpstreamRequest, listener: SendListener, withdraw: Withdraw<Http2Request>) {
     this.#request = request;
     this.#listener = listener;
-    this.#explainAbort = explainAbort;
-  }
-
-  get isAborted(): boolean {
-    return this.#isFailed;
+    this.#withdraw = withdraw;
   }
 
   get diedUnanswered(): boolean {
@@ -73,7 +83,7 @@ export class Http2Request implements Sending, BodySource {
       this.#other.abort(reason);
       return;
     }
-    this.#aborted ??= this.#request ? this.#explainAbort(this, reason) : reason;
+    this.#aborted ??= this.#request ? this.#withdraw(this, reason) : reason;
     if (this.#body) this.#body.destroy(reason);
     else {
       this.destroy();
@@ -99,18 +109,21 @@ export class Http2Request implements Sending, BodySource {
     this.#request = undefined;
   }
 
-  /** Sends it as a stream of a session. */
+  /** Sends it as a stream of a session.
+   *
+   * @throws {Error} if it has a header that HTTP/2 can't carry
+   */
   start(carrier: StreamCarrier): void {
     const request = this.#request;
     if (!request) return;
     this.#request = undefined;
     const { session } = carrier;
-    this.#carrier = carrier;
-    this.#readBefore = session.socket.bytesRead;
     const stream = session.request(headersOf(request), { endStream: false });
+    this.#carrier = carrier;
+    this.#readBefore = carrier.bytesRead;
     this.#stream = stream;
+    this.#watchEnd(stream);
     stream.on('response', this.#onResponse);
-    stream.on('continue', this.#onInterim);
     stream.on('headers', this.#onInterim);
     stream.on('error', this.#onError);
     stream.on('close', this.#onClose);
@@ -132,6 +145,7 @@ export class Http2Request implements Sending, BodySource {
   destroy(): void {
     const stream = this.#stream;
     if (!stream || stream.destroyed) return;
+    this.#isCancelled = true;
     stream.close(constants.NGHTTP2_CANCEL);
     stream.destroy();
   }
@@ -146,11 +160,29 @@ export class Http2Request implements Sending, BodySource {
       body.push(chunk);
     });
     stream.on('end', () => {
-      // A stream that was reset ends as well.
-      if (stream.rstCode === constants.NGHTTP2_NO_ERROR) body.end();
+      if (!this.#isEnded) return;
+      body.end();
+      this.#closeUnread(stream);
     });
     this.#listener.onHead({ statusCode, headers, body });
   };
+
+  /** Notes whether the provider ends the stream: Node ends one that was reset with NO_ERROR in the same way, but closes it before. */
+  #watchEnd(stream: ClientHttp2Stream): void {
+    const push = stream.push.bind(stream);
+    stream.push = (chunk: unknown, encoding) => {
+      if (chunk === null && !stream.closed) this.#isEnded = true;
+      return push(chunk, encoding);
+    };
+  }
+
+  /** Ends the sending of a request that the provider has answered without reading it, a turn later: it may be sent by then. */
+  #closeUnread(stream: ClientHttp2Stream): void {
+    if (stream.writableFinished) return;
+    setImmediate(() => {
+      if (!stream.writableFinished) this.destroy();
+    });
+  }
 
   readonly #onInterim = (): void => {
     this.#interim += 1;
@@ -166,23 +198,22 @@ export class Http2Request implements Sending, BodySource {
     const carrier = this.#carrier;
     if (!stream || !carrier) return;
     const error = closedBy(stream.rstCode, this.#error);
+    const isSilent = carrier.bytesRead === this.#readBefore;
     if (this.#body) {
       this.#body.fail(this.#aborted ?? error);
       this.#listener.onOver();
     } else {
-      const { session, isUsed, lastStreamId } = carrier;
+      const { isUsed, lastStreamId } = carrier;
       const isBeyond = stream.id !== undefined && stream.id > lastStreamId;
       this.#wasRefused = isBeyond || stream.rstCode === constants.NGHTTP2_REFUSED_STREAM;
-      this.#diedUnanswered = isUsed && bytesReadOf(session) === this.#readBefore;
+      this.#diedUnanswered = isUsed && isSilent;
       this.fail(error);
     }
-    carrier.released();
+    carrier.released({
+      isCancelled: this.#isCancelled,
+      isSilent: isSilent && this.#aborted instanceof UpstreamTimeoutError,
+    });
   };
-}
-
-/** The socket of a session that was destroyed can't be read any more. */
-function bytesReadOf(session: ClientHttp2Session): number | undefined {
-  return session.destroyed ? undefined : session.socket.bytesRead;
 }
 
 const NAMES: ReadonlyMap<number, string> = new Map(
@@ -206,6 +237,7 @@ function closedBy(code: number | undefined, error: Error | undefined): Error {
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'host',
+  'http2-settings',
   'keep-alive',
   'proxy-connection',
   'te',

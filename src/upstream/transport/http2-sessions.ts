@@ -4,15 +4,17 @@ import type { Socket } from 'node:net';
 import { asError } from '../../platform/as-error.ts';
 import { waitEnded } from './connection-wait.ts';
 import type { Dialer } from './dialer.ts';
-import { Http2Request, type StreamCarrier } from './http2-request.ts';
+import { Http2Carrier } from './http2-carrier.ts';
+import { Http2Request } from './http2-request.ts';
 import { connectionError, type Sending, type SendListener, type UpstreamRequest } from './transport.ts';
-import { KEEP_ALIVE_MS } from './undici-clients.ts';
-import { type WarmConnection, WarmConnections } from './warm-connections.ts';
+import { WarmConnections } from './warm-connections.ts';
 
-/** Most streams of a connection, also where the provider allows more: all of them end with their connection. */
-const MAX_STREAMS = 100;
 /** Bytes that a provider may send on all streams of a connection before the router has read them. */
 const WINDOW_BYTES = 1024 * 1024;
+/** A connection that takes longer to open may never do so: the next request begins another one. */
+const SLOW_MS = 1000;
+/** Headers of an answer; Node's default is 128. */
+const MAX_HEADERS = 2000;
 
 export interface Http2SessionsOptions {
   readonly dialer: Dialer;
@@ -28,10 +30,13 @@ export interface Http2SessionsOptions {
  */
 export class Http2Sessions {
   readonly #options: Http2SessionsOptions;
-  readonly #warm: WarmConnections<Carrier>;
-  readonly #carriers: Carrier[] = [];
+  readonly #warm: WarmConnections<Http2Carrier>;
+  readonly #carriers: Http2Carrier[] = [];
   readonly #waiting: Http2Request[] = [];
-  #opening = 0;
+  /** Being opened for requests that wait. */
+  readonly #openings = new Set<{ readonly startedAt: number }>();
+  /** Their first settings haven't arrived. */
+  readonly #starting = new Set<ClientHttp2Session>();
   /** How many streams the latest connection may have; undefined before the first. */
   #streams: number | undefined;
   #isClosed = false;
@@ -54,8 +59,8 @@ export class Http2Sessions {
   }
 
   send(request: UpstreamRequest, listener: SendListener): Sending {
-    const sending = new Http2Request(request, listener, this.#explainAbort);
-    const carrier = this.#waiting.length === 0 ? this.#carrierWithRoom() : undefined;
+    const sending = new Http2Request(request, listener, this.#withdraw);
+    const carrier = this.#waiting.length === 0 ? this.#takeCarrier() : undefined;
     if (carrier) carrier.start(sending);
     else {
       this.#waiting.push(sending);
@@ -64,31 +69,37 @@ export class Http2Sessions {
     return sending;
   }
 
+  closeUnused(): void {
+    for (const carrier of this.#carriers) if (carrier.isIdle) carrier.close();
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#warm.stop();
-    this.#refuseWaiting(connectionError('ECONNRESET', 'The router was closed'));
+    this.#refuse(this.#waiting.length, connectionError('ECONNRESET', 'The router was closed'));
+    for (const session of this.#starting) session.destroy();
     for (const { session } of this.#carriers) session.destroy();
   }
 
   /** Starts what waits, and opens the connections that are missing. */
   readonly serve = (): void => {
     while (this.#waiting.length > 0) {
-      const carrier = this.#carrierWithRoom();
-      if (!carrier) break;
-      const next = this.#waiting.shift();
-      if (next && !next.isAborted) carrier.start(next);
+      const carrier = this.#takeCarrier();
+      const next = carrier && this.#waiting.shift();
+      if (!next) break;
+      carrier.start(next);
     }
     // The first connection tells whether the provider has HTTP/2, and how many streams it allows.
     const wanted = this.#streams ? Math.ceil(this.#waiting.length / this.#streams) : 1;
-    while (this.#waiting.length > 0 && this.#opening < wanted && this.#options.dialer.hasRoom) {
-      this.#opening += 1;
+    const since = performance.now() - SLOW_MS;
+    let opening = [...this.#openings].filter(({ startedAt }) => startedAt > since).length;
+    for (; this.#waiting.length > 0 && opening < wanted && this.#options.dialer.hasRoom; opening += 1) {
       void this.#open();
     }
     this.#warm.fill();
   };
 
-  readonly #explainAbort = (sending: Http2Request, reason: Error): Error => {
+  readonly #withdraw = (sending: Http2Request, reason: Error): Error => {
     const index = this.#waiting.indexOf(sending);
     if (index === -1) return reason;
     this.#waiting.splice(index, 1);
@@ -97,8 +108,8 @@ export class Http2Sessions {
     return waitEnded(reason, connection, this.#waiting.length);
   };
 
-  /** One in use, else a warm one. */
-  #carrierWithRoom(): Carrier | undefined {
+  /** One in use that has room, else a warm one. */
+  #takeCarrier(): Http2Carrier | undefined {
     const used = this.#carriers.find((carrier) => carrier.hasRoom);
     if (used) return used;
     const warm = this.#warm.take();
@@ -106,7 +117,7 @@ export class Http2Sessions {
     return warm;
   }
 
-  #use(carrier: Carrier): void {
+  #use(carrier: Http2Carrier): void {
     carrier.isWarm = false;
     this.#carriers.push(carrier);
     carrier.onLost = () => {
@@ -118,17 +129,20 @@ export class Http2Sessions {
 
   /** Never rejects. */
   async #open(): Promise<void> {
+    const opening = { startedAt: performance.now() };
+    this.#openings.add(opening);
     try {
       this.#use(await this.#connect(false));
     } catch (error) {
-      if (this.#opening === 1) this.#refuseWaiting(asError(error));
+      // Its share: others may succeed.
+      this.#refuse(Math.ceil(this.#waiting.length / this.#openings.size), asError(error));
     }
-    this.#opening -= 1;
+    this.#openings.delete(opening);
     this.serve();
   }
 
   /** @throws {Error} if the provider can't be reached, or chose HTTP/1.1 */
-  async #connect(background: boolean): Promise<Carrier> {
+  async #connect(background: boolean): Promise<Http2Carrier> {
     const socket = await this.#options.dialer.open({ protocols: ['h2', 'http/1.1'], background });
     if (this.#isClosed) socket.destroy();
     else if (!('alpnProtocol' in socket && socket.alpnProtocol === 'h2')) this.#leaveToHttp1(socket);
@@ -137,17 +151,28 @@ export class Http2Sessions {
   }
 
   /** Resolves once the provider's settings are known. */
-  #startSession(socket: Socket): Promise<Carrier> {
+  #startSession(socket: Socket): Promise<Http2Carrier> {
+    const { origin, connectMs } = this.#options.dialer.connection;
     return new Promise((resolve, reject) => {
-      const session = connect(this.#options.dialer.connection.origin, {
+      const session = connect(origin, {
         createConnection: () => socket,
         settings: { enablePush: false },
+        maxHeaderListPairs: MAX_HEADERS,
       });
-      const carrier = new Carrier(session, this.serve);
+      this.#starting.add(session);
+      const carrier = new Http2Carrier(session, socket, this.serve);
+      const giveUp = setTimeout(() => {
+        session.destroy(connectionError('ETIMEDOUT', `no HTTP/2 settings within ${connectMs} ms`));
+      }, connectMs).unref();
+      const started = (): void => {
+        clearTimeout(giveUp);
+        this.#starting.delete(session);
+      };
       session.once('connect', () => {
         session.setLocalWindowSize(WINDOW_BYTES);
       });
       session.once('remoteSettings', () => {
+        started();
         if (this.#isClosed || carrier.maxStreams === 0) {
           session.destroy();
           return;
@@ -159,6 +184,7 @@ export class Http2Sessions {
       });
       session.on('error', reject);
       session.once('close', () => {
+        started();
         reject(connectionError('ECONNRESET', 'The connection was closed before it allowed a stream'));
       });
     });
@@ -167,70 +193,11 @@ export class Http2Sessions {
   #leaveToHttp1(socket: Socket): void {
     const { onHttp1, sendByHttp1 } = this.#options;
     onHttp1(socket);
-    for (const sending of this.#waiting.splice(0)) {
-      if (!sending.isAborted) sending.handOver(sendByHttp1);
-    }
+    for (const sending of this.#waiting.splice(0)) sending.handOver(sendByHttp1);
   }
 
-  #refuseWaiting(error: Error): void {
-    for (const sending of this.#waiting.splice(0)) sending.fail(error);
-  }
-}
-
-/** A session, and how many streams it carries. */
-class Carrier implements StreamCarrier, WarmConnection {
-  readonly session: ClientHttp2Session;
-  /** It waits for its first stream. */
-  isWarm = true;
-  onLost: () => void = () => {};
-  isUsed = false;
-  lastStreamId = Infinity;
-  readonly #onRoom: () => void;
-  #streams = 0;
-
-  constructor(session: ClientHttp2Session, onRoom: () => void) {
-    this.session = session;
-    this.#onRoom = onRoom;
-    session.on('goaway', (_code, lastStreamId) => {
-      this.lastStreamId = lastStreamId;
-      if (this.isWarm) session.close();
-      onRoom();
-    });
-    session.once('close', () => {
-      this.onLost();
-    });
-    session.setTimeout(KEEP_ALIVE_MS, () => {
-      if (this.#streams === 0 && !this.isWarm) session.close();
-    });
-  }
-
-  get maxStreams(): number {
-    return Math.min(MAX_STREAMS, this.session.remoteSettings.maxConcurrentStreams ?? MAX_STREAMS);
-  }
-
-  get hasRoom(): boolean {
-    const { closed, destroyed } = this.session;
-    return !closed && !destroyed && this.lastStreamId === Infinity && this.#streams < this.maxStreams;
-  }
-
-  get isOpen(): boolean {
-    return this.hasRoom;
-  }
-
-  close(): void {
-    this.session.destroy();
-  }
-
-  start(request: Http2Request): void {
-    if (this.#streams === 0) this.session.ref();
-    this.#streams += 1;
-    request.start(this);
-  }
-
-  released(): void {
-    this.#streams -= 1;
-    this.isUsed = true;
-    if (this.#streams === 0 && !this.session.destroyed) this.session.unref();
-    this.#onRoom();
+  /** Fails those that have waited longest. */
+  #refuse(count: number, error: Error): void {
+    for (const sending of this.#waiting.splice(0, count)) sending.fail(error);
   }
 }

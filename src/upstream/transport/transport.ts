@@ -52,13 +52,20 @@ export interface Transport {
   send(request: UpstreamRequest, listener: SendListener): Sending;
   /** Keeps connections warm where these ask for it, and nowhere else. */
   keepWarm(connections: Iterable<Connection>): void;
+  /** Closes connections that no request uses, and that were used before: one has died, the others may have. */
+  closeUnused(connection: Connection): void;
   /** Closes all connections. */
   close(): void;
 }
 
 /** @throws {TypeError} if it isn't a transport */
 export function assertTransport(value: object): asserts value is Transport {
-  if (['send', 'keepWarm', 'close'].every((name) => typeof Reflect.get(value, name) === 'function')) return;
+  if (
+    ['send', 'keepWarm', 'closeUnused', 'close'].every(
+      (name) => typeof Reflect.get(value, name) === 'function',
+    )
+  )
+    return;
   throw new TypeError('transport.create must return a transport');
 }
 

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Client } from 'undici';
 
 import { asError } from '../../platform/as-error.ts';
+import { KEEP_ALIVE_MS, MAX_FREE_CONNECTIONS } from './connection-pools.ts';
 import { waitEnded } from './connection-wait.ts';
 import type { Dialer } from './dialer.ts';
 import { loadUndici } from './load-undici.ts';
@@ -10,11 +11,8 @@ import { connectionError, type Sending, type SendListener, type UpstreamRequest 
 import { type RequestConnection, UndiciRequest } from './undici-request.ts';
 import { WarmConnections, WarmSocket } from './warm-connections.ts';
 
-/** An unused connection is closed before a provider would close it. */
-export const KEEP_ALIVE_MS = 30_000;
 /** How much earlier than a provider announces: its clock started first. */
 const KEEP_ALIVE_MARGIN_MS = 1000;
-const MAX_FREE = 1024;
 
 /** Keep-alive connections to one origin over HTTP/1.1, each with one request at a time.
  *
@@ -53,11 +51,15 @@ export class UndiciClients {
   }
 
   send(request: UpstreamRequest, listener: SendListener): Sending {
-    const sending = new UndiciRequest(request, listener, this.#explainAbort);
-    const connection = this.#waiting.length === 0 ? this.#connection() : undefined;
+    const sending = new UndiciRequest(request, listener, this.#withdraw);
+    const connection = this.#waiting.length === 0 ? this.#takeConnection() : undefined;
     if (connection) this.#use(connection, sending);
     else this.#waiting.push(sending);
     return sending;
+  }
+
+  closeUnused(): void {
+    for (const connection of this.#free.splice(0)) this.#drop(connection);
   }
 
   close(): void {
@@ -70,18 +72,16 @@ export class UndiciClients {
 
   /** Sends what waits, as far as there are connections. */
   readonly serve = (): void => {
-    for (let next = this.#nextWaiting(); next; next = this.#nextWaiting()) {
-      const connection = this.#connection();
-      if (!connection) {
-        this.#waiting.unshift(next);
-        return;
-      }
+    while (this.#waiting.length > 0) {
+      const connection = this.#takeConnection();
+      const next = connection && this.#waiting.shift();
+      if (!next) return;
       this.#use(connection, next);
     }
     this.#warm.fill();
   };
 
-  readonly #explainAbort = (sending: UndiciRequest, reason: Error): Error => {
+  readonly #withdraw = (sending: UndiciRequest, reason: Error): Error => {
     const index = this.#waiting.indexOf(sending);
     if (index === -1) return reason;
     this.#waiting.splice(index, 1);
@@ -89,7 +89,7 @@ export class UndiciClients {
   };
 
   /** A free connection, else a warm one, else a new one; undefined if there are as many as allowed. */
-  #connection(): ClientConnection | undefined {
+  #takeConnection(): ClientConnection | undefined {
     const free = this.#free.pop();
     if (free) return free;
     const ready = this.#takeOpened() ?? this.#warm.take();
@@ -105,26 +105,23 @@ export class UndiciClients {
   }
 
   #use(connection: ClientConnection, sending: UndiciRequest): void {
-    connection.isBusy = true;
+    connection.sending = sending;
+    connection.mayReopen = true;
     connection.client.dispatch(sending.takeOptions(connection), sending);
   }
 
+  /** Called when a request is over: at once, or a turn later if the next one depends on what became of the connection. */
   #release(connection: ClientConnection): void {
-    if (!connection.socket || connection.socket.destroyed) {
+    const { socket } = connection;
+    // One that isn't sent completely was answered before: what is left of it would come first.
+    if (!socket || socket.destroyed || socket.writableLength > 0) {
       this.#drop(connection);
       return;
     }
-    const next = this.#nextWaiting();
+    const next = this.#waiting.shift();
     if (next) this.#use(connection, next);
-    else if (this.#free.length < MAX_FREE) this.#free.push(connection);
+    else if (this.#free.length < MAX_FREE_CONNECTIONS) this.#free.push(connection);
     else this.#drop(connection);
-  }
-
-  #nextWaiting(): UndiciRequest | undefined {
-    for (;;) {
-      const sending = this.#waiting.shift();
-      if (!sending?.isAborted) return sending;
-    }
   }
 
   #open(ready: Socket | undefined): ClientConnection {
@@ -148,17 +145,20 @@ export class UndiciClients {
       client,
       opening,
       socket: undefined,
-      isBusy: false,
+      sending: undefined,
+      mayReopen: true,
       isReused: ready !== undefined,
       done: () => {
-        connection.isBusy = false;
+        connection.sending = undefined;
         connection.isReused = true;
-        this.#release(connection);
+        const isSettled = this.#waiting.length === 0 && connection.socket?.writableLength === 0;
+        if (isSettled) this.#release(connection);
+        else setImmediate(() => this.#release(connection));
       },
     };
     const onClosed = (): void => {
       // A client with a request connects again.
-      if (!connection.isBusy) this.#drop(connection);
+      if (!connection.sending) this.#drop(connection);
     };
     client.on('disconnect', onClosed);
     client.on('connectionError', onClosed);
@@ -168,7 +168,7 @@ export class UndiciClients {
 
   /** Never rejects. */
   async #connect(connection: ClientConnection, callback: ConnectCallback): Promise<void> {
-    const { opening = this.#reopen(connection) } = connection;
+    const opening = connection.opening ?? this.#reopen(connection);
     connection.opening = undefined;
     connection.socket = undefined;
     try {
@@ -180,7 +180,13 @@ export class UndiciClients {
     }
   }
 
-  #reopen(connection: ClientConnection): Promise<Socket> {
+  /** Once for a request that undici has not written: the connection was closed before. */
+  async #reopen(connection: ClientConnection): Promise<Socket> {
+    const isWanted = connection.sending?.isAborted === false && connection.mayReopen;
+    if (!isWanted || !this.#dialer.hasRoom) {
+      throw connectionError('ECONNRESET', 'The connection was closed before the request was sent');
+    }
+    connection.mayReopen = false;
     connection.isReused = false;
     return this.#dialer.open();
   }
@@ -206,6 +212,9 @@ interface ClientConnection extends RequestConnection {
   /** What undici gets when it first connects; undefined from then on. */
   opening: Promise<Socket> | undefined;
   socket: Socket | undefined;
-  isBusy: boolean;
+  /** The request that it is used for. */
+  sending: UndiciRequest | undefined;
+  /** Whether it may be opened again for this request. */
+  mayReopen: boolean;
   isReused: boolean;
 }

@@ -5,7 +5,7 @@ import type { Dispatcher } from 'undici';
 
 import { type BodySource, PushBody } from '../../http/answer-body.ts';
 import { byteLength, type BodyChunks } from '../../http/body-chunks.ts';
-import type { ExplainAbort } from './connection-wait.ts';
+import type { Withdraw } from './connection-wait.ts';
 import {
   connectionError,
   MAX_INTERIM_ANSWERS,
@@ -33,7 +33,7 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
   diedUnanswered = false;
   readonly wasRefused = false;
   readonly #listener: SendListener;
-  readonly #explainAbort: ExplainAbort<UndiciRequest>;
+  readonly #withdraw: Withdraw<UndiciRequest>;
   /** Released once given to undici. */
   #request: UpstreamRequest | undefined;
   #connection: RequestConnection | undefined;
@@ -44,10 +44,10 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
   #isAnswering = false;
   #isFailed = false;
 
-  constructor(request: UpstreamRequest, listener: SendListener, explainAbort: ExplainAbort<UndiciRequest>) {
+  constructor(request: UpstreamRequest, listener: SendListener, withdraw: Withdraw<UndiciRequest>) {
     this.#request = request;
     this.#listener = listener;
-    this.#explainAbort = explainAbort;
+    this.#withdraw = withdraw;
   }
 
   get isAborted(): boolean {
@@ -65,7 +65,7 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
   }
 
   abort(reason: Error): void {
-    this.#aborted ??= this.#request ? this.#explainAbort(this, reason) : reason;
+    this.#aborted ??= this.#request ? this.#withdraw(this, reason) : reason;
     if (this.#body) this.#body.destroy(reason);
     else {
       this.#controller?.abort(reason);
@@ -119,8 +119,11 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
   }
 
   onResponseEnd(): void {
+    // undici takes a reset for the end of an answer without a length.
+    const reset = this.#connection?.socket?.errored;
     this.#connection?.done();
-    this.#body?.end();
+    if (reset) this.#body?.fail(asConnectionError(reset));
+    else this.#body?.end();
     this.#listener.onOver();
   }
 
@@ -186,6 +189,8 @@ class ReleasedChunks implements Iterable<Buffer> {
 
 /** Codes of errors about what the provider sent. */
 const NOT_HTTP: ReadonlySet<string | undefined> = new Set([
+  // A status that can't be, such as 101 or 099.
+  'ERR_ASSERTION',
   'UND_ERR_HEADERS_OVERFLOW',
   'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
 ]);

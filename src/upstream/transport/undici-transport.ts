@@ -45,6 +45,10 @@ class UndiciTransport implements Transport {
     this.#origins.keepWarm(connections);
   }
 
+  closeUnused(connection: Connection): void {
+    this.#origins.closeUnused(connection);
+  }
+
   close(): void {
     this.#origins.close();
   }
@@ -52,7 +56,7 @@ class UndiciTransport implements Transport {
 
 const BUFFERS = {
   readableHighWaterMark: 65_536,
-  // A long body is written in one go: undici would wait for each of its chunks to leave.
+  // Without TLS, a long body is written in one go: undici would wait for each of its chunks to leave.
   writableHighWaterMark: 2 ** 30,
 };
 
@@ -89,6 +93,11 @@ class OriginConnections implements ConnectionPool {
     this.#isWarm = isWarm;
     this.#http2.setWarm(isWarm && this.#usesHttp2);
     this.#http1.setWarm(isWarm && !this.#usesHttp2);
+  }
+
+  closeUnused(): void {
+    this.#http2.closeUnused();
+    this.#http1.closeUnused();
   }
 
   destroy(): void {
