@@ -437,7 +437,7 @@ export function describeAllowances(ledger: LedgerFixture): void {
       });
     });
 
-    it('changes the newer lot of two periods that began together, while a request holds the older one', async () => {
+    it('takes over what its lot has left that a request holds, when it is made again with another period of the same start', async () => {
       await ledger.store.setFloor({ account: 'acme', floor: -40n });
       await end('now');
       at('2026-04-01T00:00Z');
@@ -447,10 +447,36 @@ export function describeAllowances(ledger: LedgerFixture): void {
       clock.now += DAY;
       expect(await ledger.store.balance('acme')).toMatchObject({ available: -40n, allowances: [] });
       expect(await allow(monthly)).toMatchObject({ code: 'ok', available: -20n });
+      expect(await lots()).toEqual(['plus:2026-04-01T00:00:00Z 40']);
       // 20 * 29 / 30 is 19.3.
       expect(await allow({ ...monthly, amount: 40n, change: 'prorate' })).toMatchObject({ available: -1n });
-      expect(await lots()).toEqual(['plus:2026-04-01T00:00:00Z 20', 'plus:2026-04-01T00:00:00Z 39']);
-      expect(await settle(1, 0n)).toMatchObject({ code: 'ok', available: 139n });
+      expect(await lots()).toEqual(['plus:2026-04-01T00:00:00Z 59']);
+      expect(await settle(1, 0n)).toMatchObject({ code: 'ok', available: 159n });
+    });
+
+    it('takes over a lot of the same start that is still open', async () => {
+      await end('now');
+      at('2026-04-01T00:00Z');
+      const plus = { id: 'plus', anchor: clock.now };
+      await allow({ ...plus, per: 'hour', rollover: 'once', amount: 10n, until: clock.now + 1 });
+      clock.now += HOUR + 1;
+      await allow({ ...plus, per: 'day', rollover: 'once', amount: 50n });
+      const [first] = (await ledger.store.balance('acme'))!.lots;
+      expect(first).toMatchObject({ amount: 60n, remaining: 60n, expiresAt: plus.anchor + 2 * DAY });
+      clock.now += HOUR;
+      expect(await ledger.store.balance('acme')).toMatchObject({ available: 160n, expired: 20n });
+    });
+
+    it('never expires what never expired, when it is made again with a period of the same start that does', async () => {
+      await end('now');
+      at('2026-04-01T00:00Z');
+      const plus = { id: 'plus', anchor: clock.now };
+      await allow({ ...plus, per: 'day', rollover: 'all', amount: 10n, until: clock.now + 1 });
+      clock.now += DAY;
+      await allow({ ...plus, amount: 50n, until: clock.now + 1 });
+      expect(await lots()).toEqual(['plus:2026-04-01T00:00:00Z 50']);
+      at('2026-05-01T00:00Z');
+      expect(await ledger.store.balance('acme')).toMatchObject({ available: 110n, expired: 70n });
     });
 
     it('needs an account and an allowance', async () => {

@@ -141,6 +141,8 @@ const GRANTS: readonly Command[] = [
 /** Periods that are about to end at the start. */
 const GRIDS: readonly { readonly per: AllowancePeriod; readonly anchor: number }[] = [
   { per: 'hour', anchor: Date.UTC(2026, 8, 30) },
+  // Its first period begins with one of the hours.
+  { per: 'day', anchor: Date.UTC(2026, 8, 30) },
   { per: 'month', anchor: Date.UTC(2026, 7, 31, 12) },
   { per: 'day', anchor: Date.UTC(2026, 9, 2, 0, 30) },
   { per: 'week', anchor: Date.UTC(2026, 8, 29, 7) },

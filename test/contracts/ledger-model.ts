@@ -1103,9 +1103,7 @@ class Account {
     const expiresAt = expiryOf(allowance, n);
     const amount = this.#upToRoom(allowance.amount);
     if ((expiresAt !== undefined && expiresAt <= now) || amount <= 0n) return;
-    const id = lotIdOf(allowance, n);
-    this.write(now, { type: 'g', id, amount });
-    this.addLot({ id, amount, expiresAt, priority: allowance.priority }, amount);
+    this.#grantLot(allowance, n, expiresAt, amount, 0n, now);
   }
 
   #grantAll(allowance: ModelAllowance, missed: number, now: number): void {
@@ -1114,12 +1112,24 @@ class Account {
     const earlier = this.lotsOf(allowance).filter((lot) => lot.expiresAt === undefined);
     const kept = total(earlier.map((lot) => lot.remaining));
     for (const lot of earlier) lot.remaining = 0n;
-    const id = lotIdOf(allowance, allowance.period);
+    this.#grantLot(allowance, allowance.period, undefined, amount, kept, now);
+  }
+
+  #grantLot(
+    allowance: ModelAllowance,
+    n: number,
+    expiresAt: number | undefined,
+    amount: bigint,
+    kept: bigint,
+    now: number,
+  ): void {
+    const id = lotIdOf(allowance, n);
+    const lot = this.openLots().find((each) => each.id === id);
+    const lasts = lot && (expiresAt ?? Infinity) >= (lot.expiresAt ?? Infinity);
+    const all = amount + kept + (lasts ? lot.remaining : 0n);
+    if (lot) lot.remaining = 0n;
     this.write(now, { type: 'g', id, amount });
-    this.addLot(
-      { id, amount: kept + amount, expiresAt: undefined, priority: allowance.priority },
-      kept + amount,
-    );
+    this.addLot({ id, amount: all, expiresAt, priority: allowance.priority }, all);
   }
 
   prorate(
@@ -1132,7 +1142,7 @@ class Account {
     const left = end - (now < start ? start : now);
     const change = ((amount - allowance.granted) * BigInt(left)) / BigInt(end - start);
     const id = lotIdOf(allowance, allowance.period);
-    const lot = this.openLots().findLast((each) => each.id === id);
+    const lot = this.openLots().find((each) => each.id === id);
     const least = [-change, lot?.remaining ?? 0n, this.available() > 0n ? this.available() : 0n];
     const delta = change > 0n ? this.#upToRoom(change) : -(least.toSorted((a, b) => Number(a - b))[0] ?? 0n);
     if (delta === 0n) return;

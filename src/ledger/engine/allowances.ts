@@ -97,7 +97,7 @@ function prorate(account: AccountRows, row: AllowanceRow, command: Allow, now: n
   const left = BigInt(Math.min(Math.max(0, end - now), end - row.period));
   const more = ((command.amount - row.granted) * left) / BigInt(end - row.period);
   const id = allowanceLotId(row.id, row.period);
-  const lot = account.openLots().findLast((each) => each.id === id);
+  const lot = account.openLots().find((each) => each.id === id);
   const delta = more > 0n ? smaller(more, roomFor(account)) : -takeable(account, lot, -more);
   if (delta === 0n) return;
   const { totals } = account;

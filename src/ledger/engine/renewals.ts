@@ -47,9 +47,7 @@ function grantPeriod(account: AccountRows, row: AllowanceRow, start: number, now
   if (expiresAt !== undefined && expiresAt <= now) return;
   const amount = smaller(row.amount, roomFor(account));
   if (amount <= 0n) return;
-  const id = allowanceLotId(row.id, start);
-  writeGrant(account, id, amount, now);
-  addLot(account, { id, amount, expiresAt, priority: row.priority }, amount);
+  grantLot(account, row, { start, expiresAt, amount, kept: 0n }, now);
 }
 
 /** Makes one lot of all periods and of what earlier lots have left. */
@@ -63,9 +61,40 @@ function grantAll(account: AccountRows, row: AllowanceRow, periods: number, now:
     lot.remaining = 0n;
     account.saveLot(lot);
   }
-  const id = allowanceLotId(row.id, row.period);
-  writeGrant(account, id, amount, now);
-  addLot(account, { id, amount: kept + amount, expiresAt: undefined, priority: row.priority }, kept + amount);
+  grantLot(account, row, { start: row.period, expiresAt: undefined, amount, kept }, now);
+}
+
+interface NewLot {
+  /** Of its period. */
+  readonly start: number;
+  readonly expiresAt: number | undefined;
+  readonly amount: NanoDollars;
+  /** What it takes over from earlier ones. */
+  readonly kept: NanoDollars;
+}
+
+/** Makes a lot, which is then the only one of its id. */
+function grantLot(account: AccountRows, row: AllowanceRow, lot: NewLot, now: number): void {
+  const { start, expiresAt, amount } = lot;
+  const id = allowanceLotId(row.id, start);
+  const kept = lot.kept + takeOver(account, id, expiresAt);
+  account.totals.granted += amount;
+  account.totals.available += amount;
+  writeLine(account, now, { type: 'g', id, amount });
+  addLot(account, { id, amount: kept + amount, expiresAt, priority: row.priority }, kept + amount);
+}
+
+/**
+ * What the new lot takes over from an open one of the same id: the allowance has ended, and was made again with another
+ * period of the same start. What would expire sooner so belongs to no lot any more, and never expires.
+ */
+function takeOver(account: AccountRows, id: string, expiresAt = Infinity): NanoDollars {
+  const lot = account.openLots().find((each) => each.id === id);
+  if (!lot) return 0n;
+  const { remaining } = lot;
+  lot.remaining = 0n;
+  account.saveLot(lot);
+  return expiresAt >= (lot.expiresAt ?? Infinity) ? remaining : 0n;
 }
 
 /** When the lot of the period that begins at `start` expires; undefined: never. */
@@ -76,12 +105,6 @@ export function lotExpiry(grid: Grid, rollover: Rollover, start: number): number
 /** How much can be granted until the balance is the largest that is supported. */
 export function roomFor({ totals }: AccountRows): NanoDollars {
   return smaller(MAX_AMOUNT, MAX_AMOUNT - totals.available - totals.held);
-}
-
-function writeGrant(account: AccountRows, id: string, amount: NanoDollars, now: number): void {
-  account.totals.granted += amount;
-  account.totals.available += amount;
-  writeLine(account, now, { type: 'g', id, amount });
 }
 
 export function lotsOf(account: AccountRows, id: string): readonly LotRow[] {

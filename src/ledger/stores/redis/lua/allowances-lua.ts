@@ -103,8 +103,25 @@ local function room_for_credit()
   return math.min(WIDE - 1, WIDE - 1 - unspent())
 end
 
+-- What the new lot takes over from an open one of the same id: the allowance has ended, and was made again with another
+-- period of the same start. What would expire sooner so belongs to no lot any more, and never expires.
+local function take_over(id, expiry)
+  local n = 1
+  while lot(n) do
+    local each, remaining = lot(n), lot(n).remaining
+    if remaining > 0 and lot_id(each) == id then
+      each.remaining = 0
+      return expiry >= each.expiry and remaining or 0
+    end
+    n = n + 1
+  end
+  return 0
+end
+
+-- Makes a lot, which is then the only one of its id.
 local function grant_lot(allowance, start, expiry, amount, kept, now)
   local id = allowance_lot_id(allowance.id, start)
+  kept = kept + take_over(id, expiry)
   totals.g = plus(totals.g, amount)
   totals.av = plus(totals.av, amount)
   write_line(now, 'g', id, amount, {})
