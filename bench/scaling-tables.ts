@@ -65,8 +65,7 @@ function needs(figures: readonly Figure[]): readonly string[] {
     ],
     [
       `**memory of streams of ${streamSeconds} s**`,
-      (name) =>
-        `${rounded((requestsASecond * streamSeconds * withoutLedger(STREAM, name)) / 1024 / 1024)} GB`,
+      (name) => `${rounded((requestsASecond * streamSeconds * withoutLedger(STREAM, name)) / 1e6)} GB`,
     ],
   ];
   const cells = rows.map(([title, of]) => [title, ...names.map(of)]);

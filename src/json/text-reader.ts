@@ -1,4 +1,4 @@
-/** Most bytes that a reader takes at once: no chunk of a socket is longer. */
+/** Most bytes that a reader takes at once; the scanner cuts longer chunks. */
 export const MAX_LOAD_BYTES = 65_536;
 
 /** Skips the text of long strings in a chunk that is valid UTF-8. All scanners share one. */

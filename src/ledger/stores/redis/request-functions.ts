@@ -25,8 +25,11 @@ export class RequestFunctions {
     return performance.now() < this.#offUntil ? undefined : requestLibrary().functions.get(script);
   }
 
-  /** @returns whether the error of a function means that it is sent as a script */
-  isRefusal(error: unknown): boolean {
+  /** Learns from the error of a function: the library is loaded, or functions are left out for a while.
+   *
+   * @returns whether to send the script instead
+   */
+  fallsBack(error: unknown): boolean {
     if (!(error instanceof Error && error.cause instanceof Error)) return false;
     const { message } = error.cause;
     if (message.startsWith('ERR Function not found')) this.#load();

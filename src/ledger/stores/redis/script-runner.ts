@@ -52,7 +52,7 @@ export class ScriptRunner {
     return send('fcall', name, ...rest).then(
       (reply) => read(script, reply),
       (error: unknown) => {
-        if (!this.#functions.isRefusal(error)) throw error;
+        if (!this.#functions.fallsBack(error)) throw error;
         return stepAfter(error, runScript(script, rest, send));
       },
     );

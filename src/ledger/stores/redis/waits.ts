@@ -80,7 +80,7 @@ export class Waits {
   #endSliceIn(ms: number, now: number): void {
     this.#isTimed = true;
     this.#sliceEndsAt = now + ms;
-    // Without effect on the process's life: it may be idle by then, and a connection that waits keeps it alive.
+    // It doesn't keep the process alive: the connection that is waited for does.
     setTimeout(this.#endSlice, ms).unref();
   }
 }

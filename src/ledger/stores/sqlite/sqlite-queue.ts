@@ -3,8 +3,8 @@ import { SqliteAccounts } from './sqlite-accounts.ts';
 import type { SqliteLine } from './sqlite-line.ts';
 import { isBusy, type SqliteHandle, transact, type WriteMode } from './sqlite-transaction.ts';
 
-/** Maximum turn with the file: on busy cores, a process with longer turns is often preempted while it holds the lock. */
-const TURN_MS = 1;
+/** How long a transaction takes on further writes: on busy cores, a process that holds the lock for longer is often preempted. */
+const HOLD_MS = 1;
 const PAUSE_MS = 1;
 /** A longer pause counts as this long: the rest of it this process itself was busy. */
 const MAX_COUNTED_PAUSE_MS = 20;
@@ -16,8 +16,8 @@ const MAX_YIELD_MS = 250;
 /**
  * The writes of this process to a ledger file, in order.
  *
- * The writes of one turn of the event loop are committed together at its end, and each is answered after the commit. If
- * one of them fails, all are rolled back and then committed one by one. A busy file is retried every ms, and in each turn
+ * The writes of one turn of the event loop are committed at its end, together as far as they fit in `HOLD_MS`, and each is
+ * answered after its commit. If one of them fails, all are rolled back and then committed one by one. A busy file is retried every ms, and in each turn
  * with new writes; after a while without success the process enters the line, and all other processes yield to it.
  */
 export class SqliteQueue {
@@ -131,6 +131,7 @@ export class SqliteQueue {
       this.#separate = group.length;
       return true;
     }
+    // None is in the group where the transaction couldn't begin: the first write gets the error.
     const done = this.#waiting.splice(0, Math.max(1, group.length));
     this.#separate = Math.max(0, this.#separate - done.length);
     for (const each of done) {
@@ -147,7 +148,7 @@ export class SqliteQueue {
     const { mode } = first;
     const isAlone = this.#separate > 0 || mode === 'rehearsal';
     const accounts = this.#accounts;
-    const endsAt = performance.now() + TURN_MS;
+    const endsAt = performance.now() + HOLD_MS;
     transact(this.#handle, mode, () => {
       accounts.begin();
       for (const each of this.#waiting) {
