@@ -231,7 +231,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'request-log/request-log.ts': 'writes and trims from time to time',
   'webhooks/queue.ts': 'pauses between two tries',
   'upstream/transport/dialer.ts': 'gives up a connection for which no request waits any more',
-  'upstream/transport/http2-sessions.ts': 'closes an idle connection',
+  'upstream/transport/http2-carrier.ts': 'closes an idle connection',
   'upstream/fleet-sync.ts': 'reports to the fleet',
   'upstream/failover.ts': 'pauses between two tries',
   'upstream/transport/warm-connections.ts': 'pauses between two tries',

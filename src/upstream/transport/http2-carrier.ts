@@ -1,6 +1,7 @@
 import type { ClientHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 
+import { Timeout } from '../../async/timeout.ts';
 import { asError } from '../../platform/as-error.ts';
 import { KEEP_ALIVE_MS } from './connection-pools.ts';
 import type { Http2Request, StreamCarrier, StreamEnd } from './http2-request.ts';
@@ -9,7 +10,7 @@ import type { WarmConnection } from './warm-connections.ts';
 
 /** Most streams of a connection, also where the provider allows more: all of them end with their connection. */
 const MAX_STREAMS = 100;
-/** A connection on which nothing arrives for so long after a PING is dead. */
+/** A connection on which nothing has arrived this long after a PING is dead. */
 const PING_MS = 10_000;
 
 /** A session, and how many streams it carries. */
@@ -104,7 +105,7 @@ export class Http2Carrier implements StreamCarrier, WarmConnection {
     this.#cancelled = 0;
     this.#isPinging = true;
     const done = (): void => {
-      clearTimeout(timer);
+      timeout.clear();
       if (!this.#isPinging) return;
       this.#isPinging = false;
       this.#isSuspect = false;
@@ -112,10 +113,10 @@ export class Http2Carrier implements StreamCarrier, WarmConnection {
       this.#ping();
       this.#onRoom();
     };
-    const timer = setTimeout(() => {
+    const timeout = new Timeout(PING_MS, () => {
       if (this.bytesRead !== before) done();
       else session.destroy(connectionError('ETIMEDOUT', `Nothing arrived within ${PING_MS} ms after a PING`));
-    }, PING_MS).unref();
+    });
     session.ping(done);
   }
 

@@ -1,6 +1,7 @@
 import { type ClientHttp2Session, connect } from 'node:http2';
 import type { Socket } from 'node:net';
 
+import { Timeout } from '../../async/timeout.ts';
 import { asError } from '../../platform/as-error.ts';
 import { waitEnded } from './connection-wait.ts';
 import type { Dialer } from './dialer.ts';
@@ -161,11 +162,11 @@ export class Http2Sessions {
       });
       this.#starting.add(session);
       const carrier = new Http2Carrier(session, socket, this.serve);
-      const giveUp = setTimeout(() => {
+      const timeout = new Timeout(connectMs, () => {
         session.destroy(connectionError('ETIMEDOUT', `no HTTP/2 settings within ${connectMs} ms`));
-      }, connectMs).unref();
+      });
       const started = (): void => {
-        clearTimeout(giveUp);
+        timeout.clear();
         this.#starting.delete(session);
       };
       session.once('connect', () => {
