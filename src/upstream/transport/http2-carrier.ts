@@ -91,6 +91,10 @@ export class Http2Carrier implements StreamCarrier, WarmConnection {
       this.#onRoom();
       return;
     }
+    if (isSilent && this.#streams === 1) {
+      this.close();
+      return;
+    }
     this.#isSuspect ||= isSilent;
     this.#cancelled += 1;
     this.#ping();

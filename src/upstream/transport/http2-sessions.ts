@@ -135,8 +135,9 @@ export class Http2Sessions {
     try {
       this.#use(await this.#connect(false));
     } catch (error) {
-      // Its share: others may succeed.
-      this.#refuse(Math.ceil(this.#waiting.length / this.#openings.size), asError(error));
+      // Its share: others may succeed. Where nothing came in time, each request has a clock of its own.
+      const isSilent = error instanceof Error && 'code' in error && error.code === 'ETIMEDOUT';
+      if (!isSilent) this.#refuse(Math.ceil(this.#waiting.length / this.#openings.size), asError(error));
     }
     this.#openings.delete(opening);
     this.serve();
@@ -154,6 +155,7 @@ export class Http2Sessions {
   /** Resolves once the provider's settings are known. */
   #startSession(socket: Socket): Promise<Http2Carrier> {
     const { origin, connectMs } = this.#options.dialer.connection;
+    const ms = connectMs + SLOW_MS;
     return new Promise((resolve, reject) => {
       const session = connect(origin, {
         createConnection: () => socket,
@@ -162,8 +164,8 @@ export class Http2Sessions {
       });
       this.#starting.add(session);
       const carrier = new Http2Carrier(session, socket, this.serve);
-      const timeout = new Timeout(connectMs, () => {
-        session.destroy(connectionError('ETIMEDOUT', `no HTTP/2 settings within ${connectMs} ms`));
+      const timeout = new Timeout(ms, () => {
+        session.destroy(connectionError('ETIMEDOUT', `no HTTP/2 settings within ${ms} ms`));
       });
       const started = (): void => {
         timeout.clear();

@@ -7,6 +7,7 @@ import type { ProviderOptions } from '../../../src/index.ts';
 import { createAuthority } from '../../helpers/certificates.ts';
 import { type Gateway, type GatewayOptions, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { type OutboundProxy, startOutboundProxy } from '../../helpers/outbound-proxy.ts';
+import { answerJson, completionBody, startProvider } from '../../helpers/provider.ts';
 import { startTlsProvider, type TlsProvider } from '../../helpers/tls-provider.ts';
 
 const authority = createAuthority();
@@ -209,6 +210,33 @@ describe('an outbound proxy', () => {
     },
   );
 
+  it('leads to a provider at an IP address, whose certificate is for that address', async () => {
+    const proxy = await startOutboundProxy();
+    const at = await startTlsProvider(authority.issue('IP:127.0.0.1'));
+    await startWith({
+      baseURL: `https://127.0.0.1:${at.port}/v1`,
+      tls: { ca },
+      proxy: `http://localhost:${proxy.port}`,
+    });
+    expect((await outcome()).status).toBe(200);
+    expect(proxy.asked).toEqual([`127.0.0.1:${at.port}`]);
+    await at.close();
+    await proxy.close();
+  });
+
+  it('leads to no provider at an IP address whose certificate is for the name of the proxy', async () => {
+    const proxy = await startOutboundProxy();
+    const named = await startTlsProvider(authority.issue('DNS:localhost'));
+    await startWith({
+      baseURL: `https://127.0.0.1:${named.port}/v1`,
+      tls: { ca },
+      proxy: `http://localhost:${proxy.port}`,
+    });
+    await expectUnreachable(/IP: 127\.0\.0\.1 is not in the cert's list/);
+    await named.close();
+    await proxy.close();
+  });
+
   it('that can not be reached is an error that names it to the operator', async () => {
     // No other test listens there, as on a port that was free a moment ago.
     await startWith({ proxy: 'http://user:password@127.0.0.1:1', tls: { ca } });
@@ -272,5 +300,56 @@ describe('localAddress and lookup', () => {
     });
     expect((await outcome()).status).toBe(200);
     expect(asked).toEqual(['provider.invalid']);
+  });
+
+  it('is an internal error if the function throws, and costs no connection', async () => {
+    let isBroken = true;
+    await startWith(
+      {
+        tls: { ca },
+        maxConnections: 1,
+        lookup: (host, options, callback) => {
+          if (isBroken) throw new Error('no resolver');
+          systemLookup(host, options, callback);
+        },
+      },
+      { retries: false, timeouts: { connectMs: 2000 } },
+    );
+    expect(await outcome()).toMatchObject({ status: 500, code: 'internal_error' });
+    expect(gateway.settled.map(({ charged }) => Number(charged))).toEqual([0]);
+    isBroken = false;
+    expect((await outcome()).status).toBe(200);
+  });
+
+  it('fails a request that waited for a connection if the function throws then, and no later one', async () => {
+    const answer = answerJson(completionBody(), 200, { connection: 'close' });
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const plain = await startProvider(async (response, request) => {
+      await released;
+      await answer(response, request);
+    });
+    let isBroken = false;
+    await startWith(
+      {
+        baseURL: `http://provider.invalid:${new URL(plain.baseURL).port}/v1`,
+        maxConnections: 1,
+        lookup: (_host, options, callback) => {
+          if (isBroken) throw new Error('no resolver');
+          systemLookup('127.0.0.1', options, callback);
+        },
+      },
+      { retries: false, timeouts: { connectMs: 5000 } },
+    );
+    const first = outcome();
+    await plain.next();
+    const waiting = outcome();
+    await expect.poll(() => gateway.router.requests().length).toBe(2);
+    isBroken = true;
+    release();
+    expect((await first).status).toBe(200);
+    expect(await waiting).toMatchObject({ status: 500, code: 'internal_error' });
+    isBroken = false;
+    expect((await outcome()).status).toBe(200);
+    await plain.close();
   });
 });

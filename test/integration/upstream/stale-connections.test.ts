@@ -1,0 +1,197 @@
+import { once } from 'node:events';
+import * as net from 'node:net';
+
+import { afterEach, describe, expect, it } from 'vitest';
+
+import {
+  type Gateway,
+  type GatewayOptions,
+  QUESTION,
+  startGateway,
+  untilStill,
+} from '../../helpers/gateway.ts';
+import { completionBody, text } from '../../helpers/provider.ts';
+import { TRANSPORT } from '../../helpers/transport.ts';
+
+/** A server by bytes. */
+interface ByteServer {
+  readonly port: number;
+  /** Connections that there were. */
+  readonly connections: () => number;
+}
+
+const closing: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+async function startServer(
+  onConnection: (socket: net.Socket, connection: number) => void,
+): Promise<ByteServer> {
+  const sockets = new Set<net.Socket>();
+  let connections = 0;
+  const server = net.createServer((socket) => {
+    connections += 1;
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.once('close', () => sockets.delete(socket));
+    onConnection(socket, connections);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closing.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return {
+    port: (server.address() as net.AddressInfo).port,
+    connections: () => connections,
+  };
+}
+
+async function startBefore(
+  { port }: ByteServer,
+  options: GatewayOptions['provider'] = {},
+  rest: GatewayOptions = {},
+): Promise<Gateway> {
+  const provider = { baseURL: `http://127.0.0.1:${port}/v1`, ...options };
+  const gateway = await startGateway({ provider, retries: false, ...rest });
+  closing.push(() => gateway.close());
+  return gateway;
+}
+
+async function ask(gateway: Gateway, body: unknown = QUESTION): Promise<number> {
+  const response = await gateway.post(body);
+  await response.text();
+  return response.status;
+}
+
+/** Calls for each request that has come whole. */
+function onRequests(socket: net.Socket, onRequest: () => void): void {
+  let request = '';
+  socket.on('data', (chunk) => {
+    request += chunk.toString('latin1');
+    if (!request.endsWith('}')) return;
+    request = '';
+    onRequest();
+  });
+}
+
+const BODY = completionBody();
+
+function answer(body = BODY, status = 200, header = ''): string {
+  return `HTTP/1.1 ${status} Status\r\ncontent-type: application/json\r\n${header}content-length: ${body.length}\r\n\r\n${body}`;
+}
+
+it('five kept connections that are all stale cost the next request nothing', async () => {
+  const held: (() => void)[] = [];
+  let isStale = false;
+  const provider = await startServer((socket, connection) => {
+    const isOld = connection <= 5;
+    socket.on('data', () => {
+      if (isStale && isOld) socket.resetAndDestroy();
+    });
+    onRequests(socket, () => {
+      if (isOld) held.push(() => socket.write(answer()));
+      else socket.write(answer());
+    });
+  });
+  const gateway = await startBefore(provider);
+  const first = Array.from({ length: 5 }, () => ask(gateway));
+  await expect.poll(() => held.length).toBe(5);
+  for (const release of held) release();
+  expect(await Promise.all(first)).toEqual([200, 200, 200, 200, 200]);
+  isStale = true;
+  expect(await ask(gateway)).toBe(200);
+  expect(provider.connections()).toBe(6);
+});
+
+it('a tunnel that has bytes before the request is not opened again and again', async () => {
+  const proxy = await startServer((socket) => {
+    socket.once('data', () =>
+      socket.write('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 503 Unavailable\r\ncontent-length: 0\r\n\r\n'),
+    );
+  });
+  const gateway = await startBefore(
+    proxy,
+    { baseURL: 'http://provider.invalid/v1', proxy: `http://127.0.0.1:${proxy.port}`, maxConnections: 4 },
+    { timeouts: { connectMs: 1000 } },
+  );
+  expect(await ask(gateway)).toBe(TRANSPORT === 'undici' ? 502 : 503);
+  const opened = proxy.connections();
+  expect(opened).toBeLessThanOrEqual(2);
+  expect(await untilStill(gateway, proxy.connections)).toBe(opened);
+  await gateway.router.close();
+  expect(proxy.connections()).toBe(opened);
+});
+
+it('a provider that closes each connection after its answer never has more requests at once than maxConnections', async () => {
+  let running = 0;
+  let most = 0;
+  const provider = await startServer((socket) => {
+    onRequests(socket, () => {
+      running += 1;
+      most = Math.max(most, running);
+      setTimeout(() => {
+        running -= 1;
+        socket.end(answer(BODY, 200, 'connection: close\r\n'));
+      }, 10);
+    });
+  });
+  const gateway = await startBefore(provider, { maxConnections: 2 }, { timeouts: { connectMs: 20_000 } });
+  const answers = Array.from({ length: 12 }, () => ask(gateway));
+  expect(await Promise.all(answers)).toEqual(Array(12).fill(200));
+  expect(most).toBe(2);
+});
+
+it('a connection whose request was answered before it was sent whole is not used again', async () => {
+  const error = '{"error":{"message":"too long"}}';
+  const provider = await startServer((socket, connection) => {
+    if (connection > 1) {
+      onRequests(socket, () => socket.write(answer()));
+      return;
+    }
+    socket.once('data', () => {
+      socket.pause();
+      socket.write(answer(error, 413));
+    });
+  });
+  const gateway = await startBefore(
+    provider,
+    { maxConnections: 1 },
+    { timeouts: { connectMs: 2000, firstByteMs: 2000 } },
+  );
+  expect(await ask(gateway, { ...QUESTION, metadata: { text: 'y'.repeat(8_000_000) } })).toBe(413);
+  expect(await ask(gateway)).toBe(200);
+  expect(provider.connections()).toBe(2);
+});
+
+describe('an answer without a length that ends by a reset', () => {
+  async function startCut(type: string, body: string): Promise<{ gateway: Gateway; reset: () => void }> {
+    const sockets: net.Socket[] = [];
+    const provider = await startServer((socket) => {
+      sockets.push(socket);
+      onRequests(socket, () => {
+        socket.write(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\n\r\n${body}`);
+      });
+    });
+    return { gateway: await startBefore(provider), reset: () => sockets[0]?.resetAndDestroy() };
+  }
+
+  it('is no complete answer, even if it could be one', async () => {
+    const { gateway, reset } = await startCut('application/json', BODY);
+    const response = await gateway.post(QUESTION);
+    reset();
+    await expect(response.text()).rejects.toThrow('terminated');
+    await expect.poll(() => gateway.settled).toMatchObject([{ ending: 'upstream_cut' }]);
+  });
+
+  it('is a stream with an error at its end', async () => {
+    const { gateway, reset } = await startCut('text/event-stream', text('half'));
+    const response = await gateway.post({ ...QUESTION, stream: true });
+    reset();
+    expect(await response.text()).toContain('"code":"upstream_cut"');
+    await expect.poll(() => gateway.settled).toMatchObject([{ ending: 'upstream_cut' }]);
+  });
+});
