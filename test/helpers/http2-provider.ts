@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as https from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 
 import { type Authority, type Certificate, createAuthority } from './certificates.ts';
 
@@ -17,6 +17,8 @@ export interface Http2Provider {
   answer: Answer;
   /** All sessions that there were. */
   readonly sessions: http2.ServerHttp2Session[];
+  /** All of their sockets. */
+  readonly sockets: Socket[];
   /** Requests that came, over HTTP/1.1 included. */
   requests: number;
   close(): Promise<void>;
@@ -40,6 +42,7 @@ export async function startHttp2Provider(
     ca: authority.ca,
     answer,
     sessions: [],
+    sockets: [],
     requests: 0,
     close: async () => {
       for (const session of provider.sessions) session.destroy();
@@ -47,6 +50,9 @@ export async function startHttp2Provider(
       await once(server, 'close');
     },
   };
+  server.on('secureConnection', (socket: Socket) => {
+    provider.sockets.push(socket);
+  });
   server.on('session', (session: http2.ServerHttp2Session) => {
     provider.sessions.push(session);
     session.on('error', () => {});

@@ -136,17 +136,17 @@ describe('a provider that offers HTTP/2', () => {
     await expect.poll(() => gateway.settled).toMatchObject([{ voided: true }]);
   });
 
-  it.each<[string, Answer]>([
+  it.each<[string, (stream: ServerHttp2Stream, provider: Http2Provider) => void]>([
     ['by a reset', (stream) => stream.destroy(new Error('reset'))],
     ['by a cancellation', (stream) => stream.destroy(new DOMException('', 'AbortError'))],
-    ['by its connection', (_stream, session) => session.destroy()],
-    ['by the socket', (_stream, session) => session.socket.destroy()],
+    ['by its connection', (_stream, { sessions }) => sessions[0]?.destroy()],
+    ['by the socket', (_stream, { sockets }) => sockets[0]?.destroy()],
   ])('breaks a stream %s, which never looks finished, and is not asked again', async (_how, cut) => {
-    const { provider, gateway } = await start((stream, session) => {
+    const { provider, gateway } = await start((stream) => {
       stream.respond(EVENT_STREAM);
       stream.write(text('a'), () => {
         setImmediate(() => {
-          cut(stream, session);
+          cut(stream, provider);
         });
       });
     });
