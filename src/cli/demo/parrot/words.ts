@@ -14,7 +14,8 @@ export class Words {
   constructor(text: string) {
     this.text = text;
     const quoted = [...text.matchAll(/"([^"]+)"|“([^“”]+)”/g)].map((match) => match[1] ?? match[2] ?? '');
-    const names = text.match(/(?<=[^.!?\s]\s+)\p{Lu}[\p{L}'’-]+(?: \p{Lu}[\p{L}'’-]+)*/gu) ?? [];
+    // A capital first: looking back from each blank of a long run would take quadratic time on Node 22.
+    const names = text.match(/(?=\p{Lu})(?<=[^.!?\s]\s+)\p{Lu}[\p{L}'’-]+(?: \p{Lu}[\p{L}'’-]+)*/gu) ?? [];
     const taken = [...quoted, ...names];
     const longer = (plain(text).match(/\p{L}{4,}/gu) ?? []).filter(
       (word) => !taken.some((other) => other.toLowerCase().includes(word)),
