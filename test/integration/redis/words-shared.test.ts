@@ -57,10 +57,10 @@ async function ask(gateway: Gateway): Promise<void> {
 
 const servedBy = (): readonly number[] => [limited.received.length, spare.received.length];
 
-// Of two words that are reported in the same moment, the one that arrives last counts until the next answer.
+// Retried: of words that are reported in the same moment, the greater one may count until the next answer (1 of 30 runs).
 it(
   'what one process spends of the tokens that a provider says are left, makes another prefer the next target',
-  { retry: 4 },
+  { retry: 2 },
   async () => {
     const [one, other] = [await start(), await start()];
     left = 5000;
@@ -82,12 +82,12 @@ it(
       Object.entries(fields).flatMap(([name, text]) =>
         name.startsWith('m') ? [Number.parseInt(text, 10)] : [],
       );
-    // Tokens: what was sent, what was sent by the word, what may be.
-    const leftOf = ({ s2 = '' }: Record<string, string>): number => {
-      const [, at = 0, most = 0] = s2.split(' ').map(Number);
-      return most - at;
+    // Of tokens: what was sent, what was sent by the word, what may be. Less than 1,000 where the word came before the requests' reports.
+    const isHeard = ({ s2 }: Record<string, string>): boolean => {
+      const [sent = 0, , most = Infinity] = s2?.split(' ').map(Number) ?? [];
+      return most - sent <= 1000;
     };
-    await expect.poll(async () => leftOf(await slot()), { timeout: 5000 }).toBe(1000);
+    await expect.poll(async () => isHeard(await slot()), { timeout: 5000 }).toBe(true);
     const before = Math.max(...reportsOf(await slot()));
     // Both have reported since, and so heard of it.
     await expect

@@ -125,10 +125,10 @@ end
 for j = 1, 2 do
   local word, left = words[j], tonumber(ARGV[16 + 3 * j])
   local number = tonumber(ARGV[17 + 3 * j])
-  -- The word about a later request counts, and any once the last one is over.
-  if left and (word[4] <= now or (number and number >= word[2])) then
-    number = number or word[1]
-    word[2], word[3], word[4] = number, number + left, now + tonumber(ARGV[18 + 3 * j])
+  -- The word about a later request counts; the lesser, where a new member doesn't know about which; and any once the last is over.
+  local at = number or word[1]
+  if left and (word[4] <= now or number and number >= word[2] or not number and at + left < word[3]) then
+    word[2], word[3], word[4] = at, at + left, now + tonumber(ARGV[18 + 3 * j])
   end
 end
 local used = {0, 0, tonumber(ARGV[15])}
