@@ -202,10 +202,13 @@ export class Failover {
 
   /** The answer for the client, an error that the operator can mend, with what the operator is to know of it. */
   async #withFailure(result: FailoverResult, request: ProviderRequest): Promise<FailoverResult> {
-    const { answer, target } = result;
+    const { answer, target, report } = result;
     const { client, requestId, trace } = request;
     const { status } = answer;
-    const peeked = await peek(answer, client);
+    const peeked = await peek(answer, client).catch((error: unknown) => {
+      report.over();
+      throw error;
+    });
     const failure = new UpstreamAnswerError(providerError(status, peeked.text));
     trace?.lastAttempt?.refused(failure.cause);
     this.#errors.add(target, requestId, failure);

@@ -355,6 +355,27 @@ describe('an error in place of the first event', () => {
     expect(second.received).toHaveLength(0);
   });
 
+  it('is over, also where its client has left before it was read', async () => {
+    const first = await startProvider();
+    const clients = noticing();
+    const providers = {
+      first: { baseURL: first.baseURL, apiKey: PROVIDER_KEY, onDisconnect: 'drain' as const },
+    };
+    await start({ providers, retries: false }, { targets: ['first/upstream-model'] }, clients.mount);
+    others.push(first);
+    const leaving = new AbortController();
+    first.script = async (response, ...rest) => {
+      leaving.abort();
+      await clients.left(1);
+      await answerJson('{}', 429, { 'retry-after': '60' })(response, ...rest);
+    };
+    const settled = gatewaySettled();
+    await gateway.post(STREAMED, { signal: leaving.signal }).catch(() => {});
+    expect(await settled).toMatchObject({ ending: 'client_gone', charged: '0.00' });
+    const [status] = gateway.router.providers.list();
+    expect(status?.targets).toMatchObject([{ running: 0 }]);
+  });
+
   it('a first event that never comes is failed over while the first byte may still be waited for', async () => {
     const first = await start({ timeouts: { firstByteMs: 100 }, retries: { firstEventWaitMs: 5000 } });
     first.script = beginStream;
