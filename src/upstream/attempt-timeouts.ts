@@ -25,7 +25,7 @@ export class AttemptTimeouts {
   #timer: Timeout | undefined;
   #isStopped = false;
 
-  /** @param spentMs - time already used of the total, which all attempts of a request share */
+  /** @param spentMs - time already used of the total, which all sendings of a request share */
   constructor(timeouts: Timeouts, spentMs: number, attempt: Pick<Sending, 'abort'>) {
     this.#timeouts = timeouts;
     this.#attempt = attempt;

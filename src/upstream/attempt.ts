@@ -20,8 +20,8 @@ import { RouterClosedError } from '../http/relay-end.ts';
 export interface AttemptTerms {
   readonly transport: Transport;
   readonly timeouts: Timeouts;
-  /** Time that earlier attempts have used of the total, in ms. */
-  readonly spentMs: number;
+  /** Arrival time of the client's request, from `performance.now()`: all sendings share the total. */
+  readonly startedAt: number;
   readonly client: ClientConnection;
   /** Reads the answer on when the client disconnects. */
   readonly detached: DetachedRead;
@@ -82,7 +82,8 @@ class Attempt implements SendListener, Abortable {
   #sending: Sending | undefined;
   /** Arrived, and not yet judged. */
   #head: AnswerHead | undefined;
-  #sentAt = 0;
+  /** When it was written to a connected socket, from `performance.now()`. */
+  #sentAt = -Infinity;
   #isConnected = false;
   #isRetried = false;
   /** Aborted before it was sent. */
@@ -100,7 +101,6 @@ class Attempt implements SendListener, Abortable {
     const { transport, client, detached, progress } = terms;
     client.throwIfDisconnected();
     this.#isConnected = false;
-    this.#sentAt = performance.now();
     progress.attempting(this);
     if (this.#aborted) {
       this.onFailed(this.#aborted);
@@ -123,6 +123,7 @@ class Attempt implements SendListener, Abortable {
 
   onConnected(): void {
     this.#isConnected = true;
+    this.#sentAt = performance.now();
     this.#timeouts.connected();
     this.#unanswered?.terms.progress.dispatched();
   }
@@ -208,7 +209,7 @@ class Attempt implements SendListener, Abortable {
   }
 
   #startTimeouts({ terms }: Unanswered): AttemptTimeouts {
-    return new AttemptTimeouts(terms.timeouts, terms.spentMs, this);
+    return new AttemptTimeouts(terms.timeouts, performance.now() - terms.startedAt, this);
   }
 }
 

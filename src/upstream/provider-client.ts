@@ -293,7 +293,7 @@ export class ProviderClient {
     const terms = {
       transport: this.#transport,
       timeouts: target.provider.timeouts,
-      spentMs: performance.now() - startedAt,
+      startedAt,
       client,
       detached,
       usesByok: byokKey !== undefined,

@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { UpstreamTimeoutError } from '../../../src/index.ts';
+import type { ClientConnection } from '../../../src/http/exchange.ts';
+import { attempt } from '../../../src/upstream/attempt.ts';
 import { AttemptTimeouts } from '../../../src/upstream/attempt-timeouts.ts';
+import type { SendListener, Transport, UpstreamRequest } from '../../../src/upstream/transport/transport.ts';
 
 const TIMEOUTS = { connectMs: 100, firstByteMs: 1000, idleMs: 200, totalMs: 5000 };
 
@@ -131,5 +134,33 @@ describe('the clocks of an attempt', () => {
     clocks.stop();
     globalThis.setTimeout = fake;
     expect(timers).toBe(1);
+  });
+
+  it('total: a request that is sent again has what is left of it', async () => {
+    const sendings: SendListener[] = [];
+    const aborted: Error[] = [];
+    const transport = {
+      send: (_request: UpstreamRequest, listener: SendListener) => {
+        sendings.push(listener);
+        return { wasRefused: true, diedUnanswered: false, abort: (reason: Error) => aborted.push(reason) };
+      },
+    };
+    const client = { throwIfDisconnected: () => {}, onDisconnect: () => {} };
+    const progress = { attempting: () => {}, dispatched: () => {} };
+    const terms = {
+      transport: transport as unknown as Transport,
+      timeouts: { ...TIMEOUTS, connectMs: 10_000 },
+      startedAt: performance.now(),
+      client: client as unknown as ClientConnection,
+      progress,
+    };
+    attempt({} as UpstreamRequest, terms as unknown as Parameters<typeof attempt>[1]).catch(() => {});
+    vi.advanceTimersByTime(4000);
+    sendings[0]?.onFailed(new Error('refused'));
+    expect(sendings).toHaveLength(2);
+    aborted.length = 0;
+    vi.advanceTimersByTime(1000);
+    vi.advanceTimersByTime(1);
+    expect(aborted).toMatchObject([{ code: 'upstream_total_timeout' }]);
   });
 });
