@@ -14,6 +14,7 @@ export class Timeout {
   #sliceEndsAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #lastTurn: NodeJS.Immediate | undefined;
+  #isUnref = false;
 
   /** @param ms - how long to wait; at most twice as long if this process stalls, plus the length of the last stall */
   constructor(ms: number, onTimeout: () => void) {
@@ -27,6 +28,13 @@ export class Timeout {
   clear(): void {
     clearTimeout(this.#timer);
     clearImmediate(this.#lastTurn);
+  }
+
+  /** It doesn't keep the process alive. */
+  unref(): this {
+    this.#isUnref = true;
+    this.#timer?.unref();
+    return this;
   }
 
   readonly #endSlice = (): void => {
@@ -45,14 +53,15 @@ export class Timeout {
   #wait(now: number, ms: number): void {
     this.#sliceEndsAt = now + ms;
     this.#timer = setTimeout(this.#endSlice, ms);
+    if (this.#isUnref) this.#timer.unref();
   }
 }
 
-const SLICES = 4;
+export const SLICES = 4;
 /** Shorter timeouts have one slice. */
-const SHORT_MS = 40;
+export const SHORT_MS = 40;
 /** A timer that is later than this was delayed by a stall of this process. */
-const LATE_MS = 20;
+export const LATE_MS = 20;
 
 /**
  * Settles as the promise does, or with what `onTimeout` returns or throws if that takes longer than `ms`.

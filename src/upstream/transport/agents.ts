@@ -25,7 +25,10 @@ export class Agents extends ConnectionPools<ProviderAgent> {
 /** All connections of an agent go to one origin, so one constant pool name serves all requests. */
 const NAME = 'origin';
 
-/** For Node's agent, which copies what it gets several times and guesses a server name: `Dialer` knows how to connect. */
+/**
+ * Given to Node's agent in place of a request's options, which it would copy several times. With it, Node guesses no server
+ * name. `Dialer` knows both.
+ */
 const NO_SERVER_NAME = { servername: '' };
 
 /** A part of every agent of Node, which its types lack. */
@@ -110,6 +113,10 @@ export class ProviderAgent extends http.Agent implements ConnectionPool {
     return undefined;
   }
 
+  get isEmpty(): boolean {
+    return this.#dialer.isEmpty;
+  }
+
   setWarm(isWarm: boolean): void {
     if (isWarm) this.#warm.start();
     else this.#warm.stop();
@@ -119,10 +126,14 @@ export class ProviderAgent extends http.Agent implements ConnectionPool {
     for (const socket of this.freeSockets[NAME] ?? []) socket.destroy();
   }
 
-  /** The error for a request that has no socket and is aborted now: it may wait for one. */
-  explainWait(reason: Error): Error {
-    if (this.#waiting.isEmpty || !this.#dialer.isConnected) return reason;
-    return waitEnded(reason, this.connection, this.#waiting.prune() - 1);
+  /** How many requests wait for a connection. */
+  get waiting(): number {
+    return this.#waiting.prune();
+  }
+
+  /** The error for a request that waited for a connection, and was destroyed for this reason. */
+  waitEnded(reason: Error): Error {
+    return waitEnded(reason, this.#dialer, this.waiting);
   }
 
   override destroy(): void {
@@ -153,10 +164,6 @@ export class ProviderAgent extends http.Agent implements ConnectionPool {
 class WaitingRequests {
   #requests: http.ClientRequest[] = [];
   #pruneAt = MIN_PRUNE;
-
-  get isEmpty(): boolean {
-    return this.#requests.length === 0;
-  }
 
   add(request: http.ClientRequest): void {
     // Doubling: Node reports nothing for a request that is given up before it has a socket.

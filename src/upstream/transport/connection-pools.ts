@@ -10,6 +10,8 @@ export const MAX_FREE_CONNECTIONS = 1024;
 /** The connections to one origin that are made in one way. */
 export interface ConnectionPool {
   readonly connection: Connection;
+  /** It has no connection, and opens none. */
+  readonly isEmpty: boolean;
   setWarm(isWarm: boolean): void;
   /** Closes connections that no request uses, and that were used before. */
   closeUnused(): void;
@@ -20,7 +22,7 @@ export interface ConnectionPool {
 /** The connections to providers: a pool for each distinct origin with its connection options. */
 export class ConnectionPools<Pool extends ConnectionPool> {
   readonly #create: (connection: Connection) => Pool;
-  readonly #pools: Pool[] = [];
+  readonly #pools = new Set<Pool>();
   readonly #byConnection = new WeakMap<Connection, Pool>();
 
   constructor(create: (connection: Connection) => Pool) {
@@ -30,23 +32,28 @@ export class ConnectionPools<Pool extends ConnectionPool> {
   for(connection: Connection): Pool {
     let pool = this.#byConnection.get(connection);
     if (!pool) {
-      pool = this.#pools.find((each) => isSame(each.connection, connection));
-      if (!pool) {
-        pool = this.#create(connection);
-        this.#pools.push(pool);
-      }
+      pool = [...this.#pools].find((each) => isSame(each.connection, connection)) ?? this.#create(connection);
       this.#byConnection.set(connection, pool);
     }
+    this.#pools.add(pool);
     return pool;
   }
 
-  /** Keeps connections warm where these ask for it, and nowhere else. */
+  /** Keeps connections warm where these ask for it, and nowhere else. Pools of none of these close what they don't use, and are forgotten once they are empty. */
   keepWarm(connections: Iterable<Connection>): void {
     const wanted = new Set<Pool>();
+    const warm = new Set<Pool>();
     for (const connection of connections) {
-      if (connection.keepWarm > 0) wanted.add(this.for(connection));
+      const pool = this.for(connection);
+      wanted.add(pool);
+      if (connection.keepWarm > 0) warm.add(pool);
     }
-    for (const pool of this.#pools) pool.setWarm(wanted.has(pool));
+    for (const pool of this.#pools) {
+      pool.setWarm(warm.has(pool));
+      if (wanted.has(pool)) continue;
+      pool.closeUnused();
+      if (pool.isEmpty) this.#pools.delete(pool);
+    }
   }
 
   closeUnused(connection: Connection): void {

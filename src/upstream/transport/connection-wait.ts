@@ -1,16 +1,18 @@
-import type { Connection } from '../../catalog/connection.ts';
 import { UpstreamTimeoutError } from '../../errors/upstream-errors.ts';
+import type { Dialer } from './dialer.ts';
 
-/** The error for a request that is aborted while it waits for one of `maxConnections`.
+/** The error for a request that is aborted while it waits for a connection: the limit is to blame if all are in use, and one at least stands.
  *
  * @param others - the number of other requests that wait
  */
 export function waitEnded(
   reason: Error,
-  { maxConnections, origin, connectMs }: Connection,
+  { connection, hasRoom, isConnected }: Pick<Dialer, 'connection' | 'hasRoom' | 'isConnected'>,
   others: number,
 ): Error {
   if (!(reason instanceof UpstreamTimeoutError) || reason.timeout !== 'connect') return reason;
+  if (hasRoom || !isConnected) return reason;
+  const { maxConnections, origin, connectMs } = connection;
   const cause = new Error(
     `${origin.origin}: all maxConnections (${maxConnections}) are in use, and ${others} other requests wait`,
   );

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { isIP, connect as connectPlain, type Socket } from 'node:net';
 import * as tls from 'node:tls';
 
+import { Timeout } from '../../async/timeout.ts';
 import type { Connection } from '../../catalog/connection.ts';
 import { hostOf, portOf } from '../../http/url.ts';
 import { openTunnel, outboundProxy, unrefWhileConnecting } from './outbound-proxy.ts';
@@ -48,6 +49,11 @@ export class Dialer {
     return this.#count < this.connection.maxConnections;
   }
 
+  /** Whether there is no connection, not even one that is being opened. */
+  get isEmpty(): boolean {
+    return this.#count === 0;
+  }
+
   get isOpening(): boolean {
     return this.#opening.size > 0;
   }
@@ -75,9 +81,9 @@ export class Dialer {
     this.#opening.add(opening);
     this.#count += 1;
     const ms = this.connection.connectMs + GRACE_MS;
-    const giveUp = setTimeout(() => {
+    const giveUp = new Timeout(ms, () => {
       opening.abort(connectionError('ETIMEDOUT', `no connection within ${ms} ms`));
-    }, ms).unref();
+    }).unref();
     try {
       const socket = await this.#open({ signal: opening.signal, protocols, background });
       this.#opening.delete(opening);
@@ -87,7 +93,7 @@ export class Dialer {
       this.#released();
       throw error;
     } finally {
-      clearTimeout(giveUp);
+      giveUp.clear();
     }
   }
 

@@ -59,12 +59,12 @@ export class HttpProxyTransport implements Transport {
 
 /** One request to a provider, seen from the proxy server's events. */
 class ProxiedRequest implements Sending {
-  readonly request: PrivateRequest;
-  readonly response = new PrivateResponse();
   readonly wasRefused = false;
   readonly #listener: SendListener;
   readonly #agent: ProviderAgent;
   readonly #path: string;
+  /** What the proxy server knows of it. Released with the answer. */
+  #request: PrivateRequest | undefined;
   /** Once it has a socket. */
   #outgoing: ClientRequest | undefined;
   #reused: Socket | undefined;
@@ -79,13 +79,13 @@ class ProxiedRequest implements Sending {
     this.#listener = listener;
     this.#agent = agent;
     this.#path = path;
-    this.request = new PrivateRequest(headers, body, this);
+    this.#request = new PrivateRequest(headers, body, this);
   }
 
   send(): void {
-    if (this.#isFailed) return;
+    if (this.#isFailed || !this.#request) return;
     try {
-      proxy(this, this.#agent, this.#path);
+      proxy(this.#request, this.#agent, this.#path);
     } catch (error) {
       this.fail(asError(error));
     }
@@ -96,21 +96,33 @@ class ProxiedRequest implements Sending {
   }
 
   abort(reason: Error): void {
-    this.#aborted ??= this.#outgoing ? reason : this.#agent.explainWait(reason);
-    this.fail(this.#aborted);
+    if (this.#outgoing) this.#aborted ??= reason;
+    else this.#withdraw(reason);
+    this.fail(this.#aborted ?? reason);
   }
 
   fail(error: Error): void {
-    // Before the proxy server ends the request, which would close the answer without a reason.
-    this.#body?.destroy(error);
-    this.response.close();
-    if (this.#body || this.#isFailed) return;
+    if (this.#body) {
+      // Before the request, whose end would close the answer without a reason.
+      this.#body.destroy(error);
+      this.#outgoing?.destroy();
+      return;
+    }
+    this.#request?.response.close();
+    if (this.#isFailed) return;
     this.#isFailed = true;
     const reason = this.#aborted ?? error;
     // Not before `send` has returned: the proxy server may fail while it is called.
     queueMicrotask(() => {
       this.#listener.onFailed(reason);
     });
+  }
+
+  /** Ends a request that has no socket yet. It may wait for one: the agent's queue is Node's requests, which are not known before they have one. */
+  #withdraw(reason: Error): void {
+    const { waiting } = this.#agent;
+    this.#request?.response.close();
+    this.#aborted ??= this.#agent.waiting < waiting ? this.#agent.waitEnded(reason) : reason;
   }
 
   /** The request got a socket: an earlier abort takes effect now. */
@@ -147,13 +159,23 @@ class ProxiedRequest implements Sending {
       message.destroy(this.#aborted);
       return;
     }
-    this.response.finished = true;
-    if (this.#outgoing?.writableFinished === false) this.#awaitFinish(this.#outgoing, message);
+    if (this.#outgoing) this.#leaveProxy(this.#outgoing, message);
     const body = bodyOfStream(message, () => {
       this.#listener.onOver();
     });
     this.#body = body;
     this.#listener.onHead({ statusCode: message.statusCode ?? 0, headers: message.headers, body });
+  }
+
+  /** Takes the request from the proxy server, whose listeners would keep all that it knows for as long as the answer lasts. */
+  #leaveProxy(outgoing: ClientRequest, message: IncomingMessage): void {
+    for (const event of BEFORE_ANSWER) outgoing.removeAllListeners(event);
+    outgoing.on('error', (error) => {
+      this.fail(error);
+    });
+    this.#request?.leave(outgoing);
+    this.#request = undefined;
+    if (!outgoing.writableFinished) this.#awaitFinish(outgoing, message);
   }
 
   /**
@@ -169,6 +191,9 @@ class ProxiedRequest implements Sending {
   }
 }
 
+/** Events that don't come after the head of an answer. */
+const BEFORE_ANSWER: readonly string[] = ['socket', 'information', 'upgrade', 'response'];
+
 /** Requests that were made in this turn of the event loop. */
 const unsent = new Batch<ProxiedRequest>((attempt) => {
   attempt.send();
@@ -176,6 +201,8 @@ const unsent = new Batch<ProxiedRequest>((attempt) => {
 
 /** A socket as httpxy looks at it: one that isn't writable would make it take a reset for the client's, and report nothing. */
 const WRITABLE = { writable: true };
+
+type OnError = (error: Error) => void;
 
 /** The request as the proxy server sees it: our headers, and a complete body. */
 class PrivateRequest {
@@ -185,9 +212,11 @@ class PrivateRequest {
   /** Empty, because the path is in the target. */
   readonly url = '';
   readonly headers: Readonly<Record<string, string>>;
+  readonly response = new PrivateResponse();
   readonly attempt: ProxiedRequest;
-  /** Released once written, as listeners keep this object for as long as the answer lasts. */
-  #body: BodyChunks;
+  readonly #body: BodyChunks;
+  /** The proxy server's listener for errors of this and of the request that it sends. */
+  #onError: OnError | undefined;
 
   constructor(headers: Readonly<Record<string, string>>, body: BodyChunks, attempt: ProxiedRequest) {
     this.headers = headers;
@@ -197,16 +226,22 @@ class PrivateRequest {
 
   pipe(outgoing: Duplex): Duplex {
     const body = this.#body;
-    this.#body = [];
     // Written in one turn of the event loop, so that it leaves together with the head.
     for (let i = 0; i < body.length - 1; i++) outgoing.write(body[i]);
     outgoing.end(body.at(-1));
     return outgoing;
   }
 
-  /** Ignores listeners: this object emits nothing. */
-  on(): this {
+  /** This object emits nothing. */
+  on(event: string, listener: OnError): this {
+    if (event === 'error') this.#onError = listener;
     return this;
+  }
+
+  /** The proxy server has nothing more to do with it. */
+  leave(outgoing: ClientRequest): void {
+    this.response.finished = true;
+    if (this.#onError) outgoing.off('error', this.#onError);
   }
 }
 
@@ -216,18 +251,16 @@ class PrivateResponse {
   readonly writableFinished = false;
   /** Set once the answer's head is here: the proxy server then leaves the answer alone. */
   finished = false;
-  /** Two. Not pushed to: that would make room for 17, for as long as the answer lasts. */
-  #onClose: readonly (() => void)[] = [];
+  #onClose: (() => void) | undefined;
 
   on(event: string, listener: () => void): this {
-    if (event === 'close') this.#onClose = this.#onClose.concat(listener);
+    if (event === 'close') this.#onClose = listener;
     return this;
   }
 
   close(): void {
-    const listeners = this.#onClose;
-    this.#onClose = [];
-    for (const listener of listeners) listener();
+    this.#onClose?.();
+    this.#onClose = undefined;
   }
 }
 
@@ -270,14 +303,14 @@ function createProxyServer(): ProxyServer {
 }
 
 /** The only cast: the private objects have just those members of Node's that the proxy server uses. */
-function proxy({ request, response }: ProxiedRequest, agent: ProviderAgent, pathname: string): void {
+function proxy(request: PrivateRequest, agent: ProviderAgent, pathname: string): void {
   const { protocol, host, port } = agent;
   // Nothing waits for its promise, which doesn't reject where `error` has a listener.
   void server.web(
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     request as unknown as IncomingMessage,
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    response as unknown as ServerResponse,
+    request.response as unknown as ServerResponse,
     { target: { protocol, host, port, pathname }, agent, selfHandleResponse: true },
   );
 }

@@ -19,7 +19,7 @@ export class Http2Carrier implements StreamCarrier, WarmConnection {
   /** It waits for its first stream. */
   isWarm = true;
   onLost: () => void = () => {};
-  isUsed = false;
+  isReused = false;
   lastStreamId: number = Infinity;
   readonly #socket: Socket;
   readonly #onRoom: () => void;
@@ -42,7 +42,9 @@ export class Http2Carrier implements StreamCarrier, WarmConnection {
     session.once('close', () => {
       this.onLost();
     });
-    session.setTimeout(KEEP_ALIVE_MS, () => {
+    // Not the listener of `setTimeout`, which is called once: a silent stream would be the last to be looked at.
+    session.setTimeout(KEEP_ALIVE_MS);
+    session.on('timeout', () => {
       if (this.#streams === 0 && !this.isWarm) session.close();
     });
   }
@@ -85,7 +87,7 @@ export class Http2Carrier implements StreamCarrier, WarmConnection {
   }
 
   released({ isCancelled, isSilent }: StreamEnd): void {
-    this.isUsed = true;
+    this.isReused = true;
     if (!isCancelled) {
       this.#addStreams(-1);
       this.#onRoom();

@@ -24,8 +24,8 @@ type Head = IncomingHttpHeaders & IncomingHttpStatusHeader;
 /** A session, as far as its requests need to know it. */
 export interface StreamCarrier {
   readonly session: ClientHttp2Session;
-  /** An earlier request was answered over it. */
-  readonly isUsed: boolean;
+  /** It stood before its next request: the provider may be closing it at this moment. */
+  readonly isReused: boolean;
   /** By GOAWAY: the provider doesn't process streams with a higher ID. */
   readonly lastStreamId: number;
   /** Of the connection, so far. */
@@ -53,6 +53,7 @@ export class Http2Request implements Sending, BodySource {
   #body: PushBody | undefined;
   #aborted: Error | undefined;
   #error: Error | undefined;
+  #isReused = false;
   #readBefore = 0;
   #interim = 0;
   #isFailed = false;
@@ -120,6 +121,7 @@ export class Http2Request implements Sending, BodySource {
     const { session } = carrier;
     const stream = session.request(headersOf(request), { endStream: false });
     this.#carrier = carrier;
+    this.#isReused = carrier.isReused;
     this.#readBefore = carrier.bytesRead;
     this.#stream = stream;
     this.#watchEnd(stream);
@@ -203,10 +205,10 @@ export class Http2Request implements Sending, BodySource {
       this.#body.fail(this.#aborted ?? error);
       this.#listener.onOver();
     } else {
-      const { isUsed, lastStreamId } = carrier;
+      const { lastStreamId } = carrier;
       const isBeyond = stream.id !== undefined && stream.id > lastStreamId;
       this.#wasRefused = isBeyond || stream.rstCode === constants.NGHTTP2_REFUSED_STREAM;
-      this.#diedUnanswered = isUsed && isSilent;
+      this.#diedUnanswered = this.#isReused && isSilent;
       this.fail(error);
     }
     carrier.released({

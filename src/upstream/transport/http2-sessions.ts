@@ -104,9 +104,8 @@ export class Http2Sessions {
     const index = this.#waiting.indexOf(sending);
     if (index === -1) return reason;
     this.#waiting.splice(index, 1);
-    const { connection, hasRoom } = this.#options.dialer;
-    if (hasRoom || this.#carriers.length === 0) return reason;
-    return waitEnded(reason, connection, this.#waiting.length);
+    if (this.#carriers.length === 0) return reason;
+    return waitEnded(reason, this.#options.dialer, this.#waiting.length);
   };
 
   /** One in use that has room, else a warm one. */
@@ -114,7 +113,9 @@ export class Http2Sessions {
     const used = this.#carriers.find((carrier) => carrier.hasRoom);
     if (used) return used;
     const warm = this.#warm.take();
-    if (warm) this.#use(warm);
+    if (!warm) return undefined;
+    warm.isReused = true;
+    this.#use(warm);
     return warm;
   }
 

@@ -5,6 +5,7 @@ import * as tls from 'node:tls';
 
 import type { Connection } from '../../catalog/connection.ts';
 import { decodeOnce, hostOf, portOf } from '../../http/url.ts';
+import { asError } from '../../platform/as-error.ts';
 import { isExempt } from './no-proxy.ts';
 
 /** The outbound proxy failed. Its message is for the operator; it contains no password. */
@@ -41,7 +42,7 @@ function fromEnvironment(origin: URL, env: NodeJS.ProcessEnv): URL | undefined {
 /** Opens a connection through a proxy, with `CONNECT`. The provider's TLS is still to come.
  *
  * @param background - the attempt doesn't keep the process alive
- * @throws {OutboundProxyError}
+ * @throws {OutboundProxyError} or the reason of `signal`, once that is aborted
  */
 export function openTunnel(
   proxy: URL,
@@ -79,7 +80,11 @@ export function openTunnel(
       reject(new OutboundProxyError(`${nameOf(proxy)} answered CONNECT ${target} with status ${statusCode}`));
     });
     connect.once('error', (error) => {
-      reject(new OutboundProxyError(`${nameOf(proxy)} opened no connection to ${target}: ${error.message}`));
+      if (signal.aborted) reject(asError(signal.reason));
+      else
+        reject(
+          new OutboundProxyError(`${nameOf(proxy)} opened no connection to ${target}: ${error.message}`),
+        );
     });
     connect.end();
   });

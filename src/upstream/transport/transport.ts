@@ -50,7 +50,7 @@ export interface Sending {
 /** Sends POST requests to providers and keeps the connections. */
 export interface Transport {
   send(request: UpstreamRequest, listener: SendListener): Sending;
-  /** Keeps connections warm where these ask for it, and nowhere else. */
+  /** These are all that later requests will use: keeps connections warm where they ask for it, and closes unused ones of others. */
   keepWarm(connections: Iterable<Connection>): void;
   /** Closes connections that no request uses, and that were used before: one has died, the others may have. */
   closeUnused(connection: Connection): void;

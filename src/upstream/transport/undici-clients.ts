@@ -24,7 +24,7 @@ export class UndiciClients {
   readonly #dialer: Dialer;
   readonly #warm: WarmConnections<WarmSocket>;
   /** Open, and not used yet: over these the provider chose HTTP/1.1, when it could have had HTTP/2. */
-  readonly #opened: WarmSocket[] = [];
+  readonly #opened = new Set<WarmSocket>();
   readonly #all = new Set<ClientConnection>();
   /** The one that was used last is used next. */
   readonly #free: ClientConnection[] = [];
@@ -35,7 +35,7 @@ export class UndiciClients {
     this.#warm = new WarmConnections({
       size: dialer.connection.keepWarm,
       open: async () => this.#takeOpened() ?? new WarmSocket(await dialer.open({ background: true })),
-      hasRoom: () => dialer.hasRoom || this.#opened.length > 0,
+      hasRoom: () => dialer.hasRoom || this.#opened.size > 0,
       onReady: this.serve,
     });
   }
@@ -47,7 +47,11 @@ export class UndiciClients {
 
   /** Uses a connection that was opened elsewhere. */
   adopt(socket: Socket): void {
-    this.#opened.push(new WarmSocket(socket));
+    const opened = new WarmSocket(socket);
+    opened.onLost = () => {
+      this.#opened.delete(opened);
+    };
+    this.#opened.add(opened);
   }
 
   send(request: UpstreamRequest, listener: SendListener): Sending {
@@ -85,7 +89,7 @@ export class UndiciClients {
     const index = this.#waiting.indexOf(sending);
     if (index === -1) return reason;
     this.#waiting.splice(index, 1);
-    return waitEnded(reason, this.#dialer.connection, this.#waiting.length);
+    return waitEnded(reason, this.#dialer, this.#waiting.length);
   };
 
   /** A free connection, else a warm one, else a new one; undefined if there are as many as allowed. */
@@ -98,7 +102,8 @@ export class UndiciClients {
   }
 
   #takeOpened(): WarmSocket | undefined {
-    for (let opened = this.#opened.pop(); opened; opened = this.#opened.pop()) {
+    for (const opened of this.#opened) {
+      this.#opened.delete(opened);
       if (opened.isOpen) return opened;
     }
     return undefined;

@@ -89,6 +89,10 @@ class OriginConnections implements ConnectionPool {
     return (this.#usesHttp2 ? this.#http2 : this.#http1).send(request, listener);
   }
 
+  get isEmpty(): boolean {
+    return this.#dialer.isEmpty;
+  }
+
   setWarm(isWarm: boolean): void {
     this.#isWarm = isWarm;
     this.#http2.setWarm(isWarm && this.#usesHttp2);

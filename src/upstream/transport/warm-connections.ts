@@ -4,6 +4,7 @@ import { backoff } from '../../async/backoff.ts';
 
 /** An unused connection, which doesn't keep the process alive. */
 export interface WarmConnection {
+  /** It can take a request. */
   readonly isOpen: boolean;
   /** Called once it is closed. */
   onLost: () => void;
@@ -62,7 +63,10 @@ export class WarmConnections<Warm extends WarmConnection> {
       const warm = this.#ready.pop();
       if (!warm) return undefined;
       warm.onLost = () => {};
-      if (!warm.isOpen) continue;
+      if (!warm.isOpen) {
+        warm.close();
+        continue;
+      }
       this.#failures = 0;
       this.fill();
       return warm;
@@ -103,8 +107,9 @@ export class WarmConnections<Warm extends WarmConnection> {
       warm.close();
       return;
     }
-    // Closed before it had a listener.
+    // Closed before it had a listener, or useless.
     if (!warm.isOpen) {
+      warm.close();
       this.#failed();
       return;
     }

@@ -1,12 +1,19 @@
 import { once } from 'node:events';
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import * as net from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 
 import { afterEach, describe, expect, it } from 'vitest';
 
 import type { ProviderOptions } from '../../../src/index.ts';
 import { undiciTransport } from '../../../src/undici.ts';
-import { type Gateway, type GatewayOptions, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import {
+  type Gateway,
+  type GatewayOptions,
+  QUESTION,
+  startGateway,
+  untilStill,
+} from '../../helpers/gateway.ts';
 import {
   type Answer,
   answerCompletion,
@@ -210,19 +217,48 @@ it('clients that leave at the limit of streams cost no other request', async () 
   expect(provider.sessions).toHaveLength(1);
 });
 
-it.each([
+describe.each([
   ['reset', (socket: net.Socket) => socket.resetAndDestroy()],
   ['end', (socket: net.Socket) => socket.end()],
-])('a kept connection that dies by %s as a request is sent is replaced for it', async (_how, die) => {
+])('a connection that dies by %s as a request is sent is replaced for it', (_how, die) => {
+  it('if it was kept', async () => {
+    const { gateway, relay, provider } = await startDying(die);
+    expect(await ask(gateway)).toEqual(OK);
+    relay.isStale = true;
+    expect(await ask(gateway)).toEqual(OK);
+    expect(relay.connections).toBe(2);
+    expect(provider.requests).toBe(2);
+  });
+
+  it('if it was warm', async () => {
+    const { gateway, relay, provider } = await startDying(die, { keepWarm: 1 });
+    await gateway.router.ready();
+    await expect.poll(() => provider.sessions).toHaveLength(1);
+    await untilStill(gateway, () => relay.bytes);
+    relay.isStale = true;
+    expect(await ask(gateway)).toEqual(OK);
+    expect(provider.requests).toBe(1);
+  });
+});
+
+/** A provider behind a relay. Once `isStale` is set, the first connection dies with the next bytes of the router. */
+async function startDying(
+  die: (socket: net.Socket) => unknown,
+  options: Partial<ProviderOptions> = {},
+): Promise<{
+  gateway: Gateway;
+  relay: { isStale: boolean; connections: number; bytes: number };
+  provider: Awaited<ReturnType<typeof startNode>>;
+}> {
   const provider = await startNode(answerCompletion);
-  let connections = 0;
-  let isStale = false;
-  const relay = net.createServer((client) => {
-    connections += 1;
-    const isFirst = connections === 1;
+  const relay = { isStale: false, connections: 0, bytes: 0 };
+  const server = net.createServer((client) => {
+    relay.connections += 1;
+    const isFirst = relay.connections === 1;
     const upstream = net.connect(portOf(provider), '127.0.0.1');
     client.on('data', (bytes) => {
-      if (!isStale || !isFirst) {
+      relay.bytes += bytes.length;
+      if (!relay.isStale || !isFirst) {
         upstream.write(bytes);
         return;
       }
@@ -233,16 +269,32 @@ it.each([
     for (const socket of [client, upstream]) socket.on('error', () => {});
     client.once('close', () => upstream.destroy());
   });
-  relay.listen(0, '127.0.0.1');
-  await once(relay, 'listening');
-  closing.push(async () => relay.close());
-  const { port } = relay.address() as net.AddressInfo;
-  const gateway = await startBefore({ ...provider, baseURL: `https://localhost:${port}/v1` });
-  expect(await ask(gateway)).toEqual(OK);
-  isStale = true;
-  expect(await ask(gateway)).toEqual(OK);
-  expect(connections).toBe(2);
-  expect(provider.requests).toBe(2);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closing.push(async () => server.close());
+  const { port } = server.address() as net.AddressInfo;
+  const gateway = await startBefore({ ...provider, baseURL: `https://localhost:${port}/v1` }, options);
+  return { gateway, relay, provider };
+}
+
+it('an outbound proxy that hangs leaves each request its own clock', async () => {
+  const provider = await startNode(answerCompletion);
+  let opened = 0;
+  const proxy = net.createServer((socket) => {
+    opened += 1;
+    closing.push(async () => socket.destroy());
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  closing.push(async () => proxy.close());
+  const { port } = proxy.address() as net.AddressInfo;
+  const gateway = await startBefore(provider, { proxy: `http://127.0.0.1:${port}` }, { connectMs: 300 });
+  const late = { status: 504, code: 'upstream_connect_timeout' };
+  expect(await ask(gateway)).toEqual(late);
+  // The first connection is given up a second after its time, while this waits.
+  await setTimeout(850);
+  expect(await ask(gateway)).toEqual(late);
+  expect(opened).toBeGreaterThan(1);
 });
 
 it('a header that HTTP/2 forbids, as http2-settings, is not sent and breaks nothing', async () => {

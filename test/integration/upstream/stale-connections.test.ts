@@ -126,6 +126,51 @@ it('a tunnel that has bytes before the request is not opened again and again', a
   expect(proxy.connections()).toBe(opened);
 });
 
+it('a request that has waited for its connection, and finds it stale, is sent again', async () => {
+  const provider = await startServer((socket, connection) => {
+    let requests = 0;
+    onRequests(socket, () => {
+      requests += 1;
+      if (connection > 1) socket.write(answer());
+      // Longer than a connection may take to die that was being closed.
+      else if (requests === 1) setTimeout(() => socket.write(answer()), 1100);
+      else socket.resetAndDestroy();
+    });
+  });
+  const gateway = await startBefore(provider, { maxConnections: 1 });
+  expect(await Promise.all([ask(gateway), ask(gateway)])).toEqual([200, 200]);
+  expect(provider.connections()).toBe(2);
+});
+
+it('a connection that a hung outbound proxy does not open is not reported as a wait for one of maxConnections', async () => {
+  const provider = await startServer((socket) => {
+    onRequests(socket, () => {});
+  });
+  const proxy = await startServer((socket, connection) => {
+    if (connection > 1) return;
+    socket.once('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      const onwards = net.connect(provider.port, '127.0.0.1').on('error', () => {});
+      socket.pipe(onwards).pipe(socket);
+    });
+  });
+  const gateway = await startBefore(
+    provider,
+    { proxy: `http://127.0.0.1:${proxy.port}`, maxConnections: 2 },
+    { timeouts: { connectMs: 400, firstByteMs: 60_000 } },
+  );
+  const leaving = new AbortController();
+  const first = gateway.post(QUESTION, { signal: leaving.signal });
+  await expect.poll(provider.connections).toBe(1);
+  const second = ask(gateway);
+  await expect.poll(proxy.connections).toBe(2);
+  expect(await Promise.all([second, ask(gateway)])).toEqual([504, 504]);
+  const causes = gateway.errors.map(({ cause }) => cause instanceof Error && cause.message);
+  expect(causes).toEqual([false, expect.stringContaining('all maxConnections (2) are in use')]);
+  leaving.abort();
+  await first.catch(() => {});
+});
+
 it('a provider that closes each connection after its answer never has more requests at once than maxConnections', async () => {
   let running = 0;
   let most = 0;

@@ -42,4 +42,25 @@ describe('warm connections', () => {
     expect(warm.take()).toBe(opened[1]);
     warm.stop();
   });
+
+  it('closes one that can take no request any more', async () => {
+    const closed = vi.fn<() => void>();
+    const opened: Connection[] = [];
+    const warm = new WarmConnections({
+      size: 1,
+      open: async () => {
+        const connection = Object.assign(new Connection(), { close: closed });
+        opened.push(connection);
+        return connection;
+      },
+      hasRoom: () => true,
+      onReady: () => {},
+    });
+    warm.start();
+    await vi.advanceTimersByTimeAsync(0);
+    Object.assign(opened[0]!, { isOpen: false });
+    expect(warm.take()).toBeUndefined();
+    expect(closed).toHaveBeenCalledOnce();
+    warm.stop();
+  });
 });

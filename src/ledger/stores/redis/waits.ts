@@ -1,3 +1,5 @@
+import { LATE_MS, SHORT_MS, SLICES } from '../../../async/timeout.ts';
+
 /** Something that waits for a reply, in a list of `Waits`: a node of it, so that its end takes no search. */
 export class Wait {
   /** It has ended, or timed out. */
@@ -84,12 +86,6 @@ export class Waits {
     setTimeout(this.#endSlice, ms).unref();
   }
 }
-
-const SLICES = 4;
-/** Shorter timeouts have one slice. */
-const SHORT_MS = 40;
-/** A timer that is later than this was delayed by a stall of this process. */
-const LATE_MS = 20;
 
 function remove(wait: Wait): void {
   wait.earlier.later = wait.later;
