@@ -94,6 +94,8 @@ class Relay implements BodyReader, TurnReader {
   readonly #turns: Turns;
   /** Bytes that were inspected in this turn and are ready to be sent. */
   #ready: Buffer | readonly Buffer[] | undefined;
+  /** The client has the beginning of an event. */
+  #sentPart = false;
   /** Bytes that the delivery gate holds back. */
   #withheld: Buffer | readonly Buffer[] | undefined;
 
@@ -241,12 +243,18 @@ class Relay implements BodyReader, TurnReader {
     this.#ready = undefined;
     if (!passed) return;
     if (gate && !gate.canSend()) this.#withhold(passed, gate);
-    else this.#sendAll(passed);
+    else this.#sendPassed(passed);
   }
 
   canContinue(isOver: boolean): boolean {
     if (this.#end) return false;
     return this.#afterDisconnect !== undefined || !(this.#withheld || (this.#stalls.isStalled && !isOver));
+  }
+
+  /** Sends what the filter has passed. */
+  #sendPassed(chunks: Buffer | readonly Buffer[]): void {
+    this.#sentPart = this.#options.filter?.endsInsideEvent === true;
+    this.#sendAll(chunks);
   }
 
   #withhold(chunks: Buffer | readonly Buffer[], gate: DeliveryGate): void {
@@ -264,7 +272,7 @@ class Relay implements BodyReader, TurnReader {
       }
       this.#withheld = undefined;
       idleTimeout.touch();
-      this.#sendAll(chunks);
+      this.#sendPassed(chunks);
       if (!this.#stalls.isStalled) this.#turns.resume();
     });
   }
@@ -361,8 +369,8 @@ class Relay implements BodyReader, TurnReader {
   #betweenEvents(): boolean {
     const { meter } = this.#options;
     if (meter.format === undefined) return isEventStream(this.#head);
-    // With a gate there is always a filter, which passes whole events only.
-    return this.#withheld ? meter.format === 'event-stream' : meter.betweenEvents;
+    // With a gate there is always a filter, which passes whole events, unless they are long.
+    return this.#withheld ? meter.format === 'event-stream' && !this.#sentPart : meter.betweenEvents;
   }
 
   #onDisconnect(): void {

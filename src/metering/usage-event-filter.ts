@@ -69,6 +69,11 @@ export class UsageEventFilter {
     return [go, this.#release(), begun].flat();
   }
 
+  /** What was passed ends inside an event that was too long to be held back. */
+  get endsInsideEvent(): boolean {
+    return this.#isReleased;
+  }
+
   /** The answer is over: returns what was held back. */
   end(): readonly Buffer[] {
     return this.#release();
