@@ -88,6 +88,23 @@ export function describeRequestLog(ledger: LedgerFixture): void {
       expect([left.length, left.at(-1)?.id]).toEqual([200, row(1300).id]);
     });
 
+    it('is trimmed to a large number of rows', async (test) => {
+      test.skip(!ledger.store.requestLog);
+      for (let n = 0; n < 2500; n += 500)
+        await log().append(Array.from({ length: 500 }, (_, at) => row(n + at)));
+      for (const [max, trimmed] of [
+        [2500, 0],
+        [2300, 200],
+        [2000, 300],
+        [1001, 999],
+        [1000, 1],
+        [1000, 0],
+      ] as const) {
+        expect(await log().trim(row(0).id, max)).toBe(trimmed);
+      }
+      expect((await log().page(ALL)).at(-1)?.id).toBe(row(1500).id);
+    });
+
     it('forgets an account', async (test) => {
       test.skip(!ledger.store.requestLog);
       await log().append([...Array.from({ length: 1200 }, (_, n) => row(n)), row(2000, 'other')]);

@@ -54,9 +54,16 @@ export class SqliteLine {
     }
   }
 
+  /** Never throws: the caller's commit is done. */
   leave(): void {
-    if (this.#isWaiting) this.#database?.exec('ROLLBACK');
+    if (!this.#isWaiting) return;
     this.#isWaiting = false;
+    try {
+      this.#database?.exec('ROLLBACK');
+    } catch {
+      // Its lock ends with it.
+      this.close();
+    }
   }
 
   close(): void {

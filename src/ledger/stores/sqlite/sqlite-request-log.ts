@@ -10,6 +10,11 @@ import { text } from './sqlite-columns.ts';
 import type { Row, Sql } from './sqlite-schema.ts';
 import type { SqliteSession } from './sqlite-session.ts';
 
+/** After all ids. */
+const END = '~';
+/** Rows that are counted in one turn of the event loop: less than a millisecond. */
+const COUNT_STEP = 1000;
+
 /** A request log in the ledger file, in a table of its own. */
 export class SqliteRequestLog implements RequestLogStore {
   readonly #session: SqliteSession;
@@ -31,10 +36,23 @@ export class SqliteRequestLog implements RequestLogStore {
   }
 
   async trim(before: string, max: number): Promise<number> {
-    return this.#session.write('write', ({ sql }) => trimRows(sql, before, max));
+    const surplus = await this.#newestSurplus(max);
+    return this.#session.write('write', ({ sql }) => trimRows(sql, before, surplus));
   }
 
-  async forget(account: string, before = '~'): Promise<void> {
+  /** The newest row that is beyond the number of rows to keep. Rows are counted without a lock, and some in each turn of the event loop. */
+  async #newestSurplus(max: number): Promise<string | undefined> {
+    const nth = (from: string, n: number): Promise<string | undefined> =>
+      this.#session.read((sql) => nthBefore(sql, from, n));
+    let oldest: string | undefined = END;
+    for (let left = max; left > 0 && oldest !== undefined; left -= COUNT_STEP) {
+      oldest = await nth(oldest, Math.min(left, COUNT_STEP));
+      await setImmediate();
+    }
+    return oldest === undefined ? undefined : nth(oldest, 1);
+  }
+
+  async forget(account: string, before: string = END): Promise<void> {
     let forgotten: number;
     do {
       forgotten = await this.#session.write('write', ({ sql }) => forgetRows(sql, account, before));
@@ -51,8 +69,9 @@ export function rehearseRequestLog(sql: Sql, account: string): void {
   findRow(sql, account);
   pageOfRows(sql, all);
   pageOfRows(sql, { ...all, account });
-  trimRows(sql, '', 0);
-  trimRows(sql, '', Number.MAX_SAFE_INTEGER);
+  nthBefore(sql, END, 1);
+  trimRows(sql, '', undefined);
+  trimRows(sql, '', '');
   forgetRows(sql, account, '~');
 }
 
@@ -73,9 +92,14 @@ function pageOfRows(sql: Sql, { account, from, before, limit }: RequestLogPage):
   return rows.map(rowOf);
 }
 
-function trimRows(sql: Sql, before: string, max: number): number {
-  const [newest] = sql(NEWEST_SURPLUS).all(max);
-  const surplus = newest && text(newest, 'id');
+/** The nth newest of the rows before an id; undefined if there are fewer. */
+function nthBefore(sql: Sql, before: string, n: number): string | undefined {
+  const row = sql(NTH_BEFORE).get(before, n - 1);
+  return row && text(row, 'id');
+}
+
+/** @param surplus - the newest row that is beyond the number of rows to keep */
+function trimRows(sql: Sql, before: string, surplus: string | undefined): number {
   return surplus !== undefined && surplus >= before
     ? sql(TRIM_INCLUDING).all(surplus, TRIM_STEP).length
     : sql(TRIM).all(before, TRIM_STEP).length;
@@ -96,8 +120,7 @@ const FIND = 'SELECT id, account, json FROM request_log WHERE id = ?';
 const PAGE = 'SELECT id, account, json FROM request_log WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?';
 const PAGE_OF_ACCOUNT = `SELECT id, account, json FROM request_log
   WHERE account = ? AND id >= ? AND id < ? ORDER BY id DESC LIMIT ?`;
-/** The newest row that is beyond the number of rows to keep. */
-const NEWEST_SURPLUS = 'SELECT id FROM request_log ORDER BY id DESC LIMIT 1 OFFSET ?';
+const NTH_BEFORE = 'SELECT id FROM request_log WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET ?';
 const TRIM = `DELETE FROM request_log
   WHERE id IN (SELECT id FROM request_log WHERE id < ? ORDER BY id LIMIT ?) RETURNING id`;
 const TRIM_INCLUDING = TRIM.replace('id < ?', 'id <= ?');
