@@ -107,3 +107,15 @@ describe('the record of a request in Redis', () => {
     expect(await store.request('acme', requestId(3))).toMatchObject({ state: 'held' });
   });
 });
+
+describe('the log of requests in Redis', () => {
+  it('has no row that its list lacks: that could not be trimmed', async () => {
+    const row = { id: requestId(1), account: 'acme', json: '{}' };
+    await redis.set('ccr:log', 'not a list');
+    await expect(store.requestLog.append([row])).rejects.toThrow('The credit store did not answer');
+    expect(await redis.exists('ccr:{acme}:log')).toBe(0);
+    await redis.del('ccr:log');
+    await store.requestLog.append([row]);
+    expect(await store.requestLog.page({ from: '', before: '~', limit: 9 })).toEqual([row]);
+  });
+});

@@ -18,22 +18,24 @@ export class RedisRequestLog implements RequestLogStore {
     this.#runner = runner;
   }
 
-  /** The list of all first: what is written in part is found, trimmed and forgotten. */
+  /** One step after the other: what is written in part is in the list of all, so it is trimmed, and no row is left beside its replacement. */
   async append(added: readonly RequestLogRow[]): Promise<void> {
     if (added.length === 0) return;
     const { send } = this.#runner;
     // Two rows of an id would be two members.
     const rows = [...new Map(added.map((row) => [row.id, row])).values()];
     const listed = rows.flatMap(({ id, account }) => ['0', `${id} ${account}`]);
-    await Promise.all([
-      send('zadd', this.#all, ...listed),
-      ...rows
+    await send('zadd', this.#all, ...listed);
+    await Promise.all(
+      rows
         .filter(({ replaces }) => replaces === true)
         .map(({ id, account }) => send('zremrangebylex', this.#of(account), `[${id} `, `(${id}!`)),
-      ...[...byAccount(rows)].map(([account, own]) =>
+    );
+    await Promise.all(
+      [...byAccount(rows)].map(([account, own]) =>
         send('zadd', this.#of(account), ...own.flatMap(({ id, json }) => ['0', `${id} ${json}`])),
       ),
-    ]);
+    );
   }
 
   async find(id: string): Promise<RequestLogRow | undefined> {

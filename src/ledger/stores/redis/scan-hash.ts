@@ -5,7 +5,7 @@ import type { ScriptRunner } from './script-runner.ts';
 const PAGE = '500';
 
 /**
- * The fields of a hash and their values, but for a sentinel, read page by page, so that a large one doesn't block Redis. A
+ * The fields of a hash and their values, except the sentinel, read page by page, so that a large one doesn't block Redis. A
  * field may come twice.
  *
  * @param pattern - of the fields, as of MATCH

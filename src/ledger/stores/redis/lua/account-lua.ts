@@ -2,8 +2,8 @@
  * The shared part of all scripts of an account: its keys, exact arithmetic, its
  * totals and its journal. Prepended to each script.
  *
- * A script reads, decides and changes Lua tables; `reply` writes all changes. So a
- * script that fails before has written nothing.
+ * A script reads, decides and changes Lua tables; `reply` writes the changes. A new
+ * account, a new key and a new lot are written where they are made.
  */
 
 /** Names of an account's Redis keys, in the order of KEYS. They share a hash tag, hence a slot. */

@@ -7,7 +7,7 @@ import {
 import type { AdmitResult } from '../../../contract/ledger-store.ts';
 import { defineScript, type ReplyReader, type LuaScript, unknownCode } from './define-script.ts';
 import { finalState, requestState } from './row-fields.ts';
-import { ENDS_LUA } from './requests-lua.ts';
+import { REQUEST_SCRIPT_LUA } from './requests-lua.ts';
 
 /** Takes a hold, as `admit` in account-engine.ts. */
 export const admit: LuaScript<
@@ -55,7 +55,7 @@ export const admit: LuaScript<
 --   {holder, left, amount, period} for budget, {holder, limit} for concurrency, {holder, limit, ms to wait} for
 --   requests_per_minute and tokens_per_minute. Last, where there are limits per minute, their rates: for ok, exists, and
 --   every refusal after the checks of account and key; for ok with a + if the end user shares its counters
-${ENDS_LUA}
+${REQUEST_SCRIPT_LUA}
 local now, id, key_id = clock(ARGV[1]), ARGV[2], ARGV[3]
 local want, min, tokens = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[7])
 local restore = ARGV[10] == '1'

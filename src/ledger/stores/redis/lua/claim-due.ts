@@ -1,4 +1,4 @@
-import { defineScript, type LuaScript } from './define-script.ts';
+import { defineScript, type LuaScript, NOW_LUA } from './define-script.ts';
 
 /** Removes due accounts from a set of hints and returns them, earliest first. */
 export const claimDue: LuaScript<[clock: string, limit: string], readonly string[]> = defineScript(
@@ -7,11 +7,7 @@ export const claimDue: LuaScript<[clock: string, limit: string], readonly string
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] limit        maximum number of accounts
 -- returns {account, ...}
-local now = ARGV[1]
-if now == '' then
-  local time = redis.call('TIME')
-  now = string.format('%d', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
-end
+${NOW_LUA}
 local accounts = redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', '0', ARGV[2])
 if #accounts > 0 then redis.call('ZREM', KEYS[1], unpack(accounts)) end
 return accounts

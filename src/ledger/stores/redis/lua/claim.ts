@@ -1,4 +1,4 @@
-import { defineScript, type LuaScript } from './define-script.ts';
+import { defineScript, type LuaScript, NOW_LUA } from './define-script.ts';
 
 /** Claims a name for a time, unless it is claimed; 0 ends its claim. */
 export const claim: LuaScript<[clock: string, name: string, leaseMs: string], number | undefined> =
@@ -9,11 +9,7 @@ export const claim: LuaScript<[clock: string, name: string, leaseMs: string], nu
 -- ARGV[2] name
 -- ARGV[3] lease        ms; 0 ends the claim
 -- returns {when it was claimed first, or empty}
-local now = tonumber(ARGV[1])
-if not now then
-  local time = redis.call('TIME')
-  now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-end
+${NOW_LUA}
 if ARGV[3] == '0' then
   redis.call('HDEL', KEYS[1], ARGV[2])
   return {''}

@@ -17,6 +17,13 @@ export interface LuaScript<Args extends readonly string[], Reply> {
   readonly args?: Args;
 }
 
+/** Sets `now`, in ms: ARGV[1], or Redis's own time if that is empty. Scripts of an account have `clock` in its place. */
+export const NOW_LUA: string = /* lua */ `local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end`;
+
 /** Makes a script of its source, which begins with its `#!lua` line. */
 export function defineScript<Args extends readonly string[], Reply>(
   text: string,

@@ -2,7 +2,7 @@ import type { DeletedAccount } from '../../../contract/account-changes.ts';
 import { defineScript, type LuaScript, type ReplyReader, unknownCode } from './define-script.ts';
 import { keyHashes } from '../../../engine/key-states.ts';
 import { keyRows } from './key-fields.ts';
-import { ENDS_LUA } from './requests-lua.ts';
+import { REQUEST_SCRIPT_LUA } from './requests-lua.ts';
 
 /** An account of which only its sums are left, until they are recorded elsewhere. */
 export interface Deletion {
@@ -25,7 +25,7 @@ export const deleteAccount: LuaScript<
 -- ARGV[2] id           of the sums
 -- returns {code}: {id, deleted at, granted, available, spent, expired, written off, {field, value, ...} of its keys} for
 --   ok, {count} for running
-${ENDS_LUA}
+${REQUEST_SCRIPT_LUA}
 local function deletion()
   local reply = redis.call('HMGET', TOTALS, 'del', 'at', 'g', 'av', 's', 'x', 'wo')
   table.insert(reply, 1, 'ok')

@@ -1,7 +1,7 @@
 import type { ExtendResult } from '../../../contract/ledger-store.ts';
 import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
 import { finalState } from './row-fields.ts';
-import { ENDS_LUA } from './requests-lua.ts';
+import { REQUEST_SCRIPT_LUA } from './requests-lua.ts';
 
 /** Renews a lease, as `extend` in account-engine.ts. */
 export const extend: LuaScript<
@@ -23,7 +23,7 @@ export const extend: LuaScript<
 -- ARGV[5] checkpoint   nano-dollars consumed so far
 -- ARGV[6] and on       witnesses
 -- returns {code, now, seq, ...}: {hold, available} for ok and no_funds, {state} for closed
-${ENDS_LUA}
+${REQUEST_SCRIPT_LUA}
 local now = clock(ARGV[1])
 local request = load_totals() and load_request(ARGV[2])
 check_witnesses(6)

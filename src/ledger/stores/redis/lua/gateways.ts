@@ -1,11 +1,4 @@
-import { defineScript, type LuaScript } from './define-script.ts';
-
-const NOW = /* lua */ `local now = ARGV[1]
-if now == '' then
-  local time = redis.call('TIME')
-  now = string.format('%d', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
-end
-`;
+import { defineScript, type LuaScript, NOW_LUA } from './define-script.ts';
 
 /** Records that a gateway uses the store, for a time; 0 removes it. */
 export const announceGateway: LuaScript<[clock: string, gateway: string, leaseMs: string], void> =
@@ -16,11 +9,12 @@ export const announceGateway: LuaScript<[clock: string, gateway: string, leaseMs
 -- ARGV[2] gateway
 -- ARGV[3] lease        ms; 0 removes the gateway
 -- returns {}
-${NOW}redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+${NOW_LUA}
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 if ARGV[3] == '0' then
   redis.call('ZREM', KEYS[1], ARGV[2])
 else
-  redis.call('ZADD', KEYS[1], string.format('%d', tonumber(now) + tonumber(ARGV[3])), ARGV[2])
+  redis.call('ZADD', KEYS[1], string.format('%d', now + tonumber(ARGV[3])), ARGV[2])
 end
 return {}
 `,
@@ -33,9 +27,10 @@ export const liveGateways: LuaScript<[clock: string], ReadonlyMap<string, number
 -- KEYS[1] zset         gateway -> end of its lease
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- returns {gateway, ms until its lease ends, ...}
-${NOW}local found = redis.call('ZRANGE', KEYS[1], '(' .. now, '+inf', 'BYSCORE', 'WITHSCORES')
+${NOW_LUA}
+local found = redis.call('ZRANGE', KEYS[1], string.format('(%d', now), '+inf', 'BYSCORE', 'WITHSCORES')
 for i = 2, #found, 2 do
-  found[i] = string.format('%d', tonumber(found[i]) - tonumber(now))
+  found[i] = string.format('%d', tonumber(found[i]) - now)
 end
 return found
 `,

@@ -4,7 +4,7 @@ import { admit } from './admit.ts';
 import type { LuaScript } from './define-script.ts';
 import { extend } from './extend.ts';
 import { withoutConstants, withoutComments } from './link-lua.ts';
-import { ENDS_LUA } from './requests-lua.ts';
+import { REQUEST_SCRIPT_LUA } from './requests-lua.ts';
 import { settle } from './settle.ts';
 import { release } from './void.ts';
 
@@ -66,14 +66,14 @@ interface Part {
 }
 
 function partsOf(name: string, text: string): Part {
-  const [head = '', main = ''] = text.split(ENDS_LUA);
+  const [head = '', main = ''] = text.split(REQUEST_SCRIPT_LUA);
   const flags = /^#!lua flags=(.+)$/m.exec(head)?.[1]?.split(',') ?? [];
   return { name, flags: flags.map((flag) => `'${flag}'`).join(', '), main };
 }
 
 function linkLibrary(parts: readonly Part[]): string {
   const mains = parts.map(({ name, main }) => `local function main_${name}()\n${main}end\n`);
-  const code = `local KEYS, ARGV\n${ENDS_LUA}\n${mains.join('')}`;
+  const code = `local KEYS, ARGV\n${REQUEST_SCRIPT_LUA}\n${mains.join('')}`;
   const linked = withoutConstants(withoutComments(code));
   const resettable = linked.replace(
     'local function main_',

@@ -1,6 +1,6 @@
 import type { RefundResult } from '../../../contract/account-changes.ts';
 import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
-import { ENDS_LUA } from './requests-lua.ts';
+import { REQUEST_SCRIPT_LUA } from './requests-lua.ts';
 
 /** Takes back a charge, as `refund` in refunds.ts. */
 export const refund: LuaScript<
@@ -30,7 +30,7 @@ export const refund: LuaScript<
 -- ARGV[9] dimensions   " name=value" of each
 -- ARGV[10] and on      witnesses
 -- returns {code, now, seq, ...}: {available} for ok and duplicate, {charged} for more_than_charged
-${ENDS_LUA}
+${REQUEST_SCRIPT_LUA}
 local now, id, amount = clock(ARGV[1]), ARGV[2], tonumber(ARGV[4])
 if not load_totals() then return reply(now, 'no_account') end
 check_witnesses(10)

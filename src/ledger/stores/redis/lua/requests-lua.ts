@@ -184,5 +184,5 @@ local function reap(budget, now)
 end
 `;
 
-/** For scripts that end requests. */
-export const ENDS_LUA: string = ACCOUNT_LUA + LOTS_LUA + API_KEYS_LUA + USAGE_LUA + REQUESTS_LUA;
+/** All shared parts, for scripts of requests. */
+export const REQUEST_SCRIPT_LUA: string = ACCOUNT_LUA + LOTS_LUA + API_KEYS_LUA + USAGE_LUA + REQUESTS_LUA;

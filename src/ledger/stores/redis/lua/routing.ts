@@ -5,7 +5,7 @@ import {
   type RoutingState,
   WRITER_MS,
 } from '../../../contract/routing.ts';
-import { defineScript, type LuaScript } from './define-script.ts';
+import { defineScript, type LuaScript, NOW_LUA } from './define-script.ts';
 
 const KEYS = /* lua */ `-- KEYS[1] hash         version, document
 -- KEYS[2] hash         "from until provider" -> cost; "@writer" -> "number time" of its last batch`;
@@ -56,11 +56,7 @@ ${KEYS}
 -- ARGV[5] amount       nano-dollars
 -- ...
 -- returns {}
-local now = tonumber(ARGV[1])
-if not now then
-  local time = redis.call('TIME')
-  now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-end
+${NOW_LUA}
 local all = redis.call('HGETALL', KEYS[2])
 for i = 1, #all, 2 do
   local at = string.match(all[i], '^@') and string.match(all[i + 1], ' (%d+)$')

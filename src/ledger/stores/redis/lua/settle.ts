@@ -1,7 +1,7 @@
 import type { SettleResult } from '../../../contract/ledger-store.ts';
 import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
 import { movedBudget } from './key-fields.ts';
-import { ENDS_LUA } from './requests-lua.ts';
+import { REQUEST_SCRIPT_LUA } from './requests-lua.ts';
 
 /** Posts a charge, as `settle` in account-engine.ts. */
 export const settle: LuaScript<
@@ -44,7 +44,7 @@ export const settle: LuaScript<
 -- ARGV[16] and on      witnesses
 -- returns {code, now, seq, ...}: {charged, written off, available, held, available and held before, dimensions that share
 --         a row, "budget" and each moved one} for ok, {charged, 1 if in part} for duplicate
-${ENDS_LUA}
+${REQUEST_SCRIPT_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
 if not load_totals() then return reply(now, 'no_account') end
 local request = load_request(id)

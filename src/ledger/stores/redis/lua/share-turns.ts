@@ -1,4 +1,4 @@
-import { defineScript, type LuaScript } from './define-script.ts';
+import { defineScript, type LuaScript, NOW_LUA } from './define-script.ts';
 
 /** Returns where other members served turns of conversations; appends what this one tells, once it has read all. */
 export const shareTurns: LuaScript<readonly string[], SharedTurns> = defineScript(
@@ -10,11 +10,7 @@ export const shareTurns: LuaScript<readonly string[], SharedTurns> = defineScrip
 -- ARGV[4..] turns      ms that it is of use, text; ...
 -- returns {number, 1 if there are more and nothing was appended, {ms that it is still of use, text, ...}}
 local PAGE, MAX, FORGET_MS = 1000, 131072, 86400000
-local now = tonumber(ARGV[1])
-if not now then
-  local time = redis.call('TIME')
-  now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-end
+${NOW_LUA}
 local member, since = ARGV[2], tonumber(ARGV[3])
 
 local function number_at(index)

@@ -1,5 +1,5 @@
 import { defineScript, type LuaScript } from './define-script.ts';
-import { ENDS_LUA } from './requests-lua.ts';
+import { REQUEST_SCRIPT_LUA } from './requests-lua.ts';
 
 /**
  * Ends and deletes due requests of one account, as `reap` in account-engine.ts,
@@ -16,7 +16,7 @@ export const sweep: LuaScript<
 -- ARGV[1] clock        ms, or empty for Redis's own; then <, and the horizon of leases in ms, or nothing
 -- ARGV[2] budget       maximum number of requests
 -- returns {code, now, seq, count, when to look again or empty} for ok
-${ENDS_LUA}
+${REQUEST_SCRIPT_LUA}
 local now = clock(ARGV[1])
 if not load_totals() then return reply(now, 'no_account') end
 local count = reap(tonumber(ARGV[2]), now)

@@ -1,5 +1,5 @@
 import type { EjectedTarget, HealthState } from '../../../contract/fleet-view.ts';
-import { defineScript, type LuaScript } from './define-script.ts';
+import { defineScript, type LuaScript, NOW_LUA } from './define-script.ts';
 
 /** Records which targets are ejected, who probes them, and which limits are used up. */
 export const syncHealth: LuaScript<readonly string[], HealthState> = defineScript(
@@ -13,11 +13,7 @@ export const syncHealth: LuaScript<readonly string[], HealthState> = defineScrip
 --                      or slot, 'exhausted', ms until it isn't, 0
 -- returns {{{target, ms until it is probed, ejections, 1 if this member probes it}, ...}, {slot, ms until it isn't used up, ...}}
 local FORGET_MS = 3600000
-local now = tonumber(ARGV[1])
-if not now then
-  local time = redis.call('TIME')
-  now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-end
+${NOW_LUA}
 local member, lease = ARGV[2], tonumber(ARGV[3])
 local found = redis.call('HGETALL', KEYS[1])
 if #found == 0 and #ARGV < 4 then return {{}, {}} end

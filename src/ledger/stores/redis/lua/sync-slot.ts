@@ -1,5 +1,5 @@
 import type { NewSlot, SlotAmounts, SlotState, WordState } from '../../../contract/fleet-view.ts';
-import { defineScript, type LuaScript, ReplyReader } from './define-script.ts';
+import { defineScript, type LuaScript, NOW_LUA, ReplyReader } from './define-script.ts';
 
 /** Counts what a member of a slot used, and grants it its part of what is left. */
 export const syncSlot: LuaScript<readonly string[], SlotState | NewSlot> = defineScript(
@@ -30,11 +30,7 @@ export const syncSlot: LuaScript<readonly string[], SlotState | NewSlot> = defin
 --          ms until a request is free, ms until the tokens are,
 --          of the word on requests: left, number, ms until it ends, sent, granted, spare; of that on tokens: the same}
 local BUCKETS = 61
-local now = tonumber(ARGV[1])
-if not now then
-  local time = redis.call('TIME')
-  now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-end
+${NOW_LUA}
 local length, lease = tonumber(ARGV[6]), tonumber(ARGV[7])
 local current = math.floor(now / length)
 

@@ -1,6 +1,6 @@
 import type { VoidResult } from '../../../contract/ledger-store.ts';
 import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
-import { ENDS_LUA } from './requests-lua.ts';
+import { REQUEST_SCRIPT_LUA } from './requests-lua.ts';
 
 /** Releases a hold, or refunds the charge of an expiry, as `release` in account-engine.ts. */
 export const release: LuaScript<
@@ -24,7 +24,7 @@ export const release: LuaScript<
 -- ARGV[6] usage        counts: "errors aborted 0 0 0 0 0"; then " name=value" of each dimension
 -- ARGV[7] and on       witnesses
 -- returns {code, now, seq, ...}: {released, available} for ok, {charged} for settled
-${ENDS_LUA}
+${REQUEST_SCRIPT_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
 if not load_totals() then return reply(now, 'no_account') end
 check_witnesses(7)
