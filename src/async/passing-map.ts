@@ -1,4 +1,4 @@
-/** Places that are filled before those that are left move to a new table, at least. */
+/** At least this many entries are added before a new table is made. */
 const MIN_PLACES = 16;
 
 /**

@@ -82,7 +82,7 @@ export class Capacity {
   }
 
   /**
-   * Until the target may take a request with this key, by the limits of the options, in ms: 0 now; Infinity when another one ends.
+   * Until the target may take a request with this key, by the limits of the options, in ms. 0: now; Infinity: only once another request ends.
    *
    * @param key - the key's name; '' for a provider without keys
    */
@@ -103,7 +103,7 @@ export class Capacity {
   exhaustedMs(target: Target, key: string, tokens: number): number {
     const now = this.#now();
     const { provider, model } = target;
-    const until = this.#exhausted.get(exhaustedKey(provider, key, model)) ?? 0;
+    const until = this.#exhausted.get(limitName(provider, key, model)) ?? 0;
     return Math.max(0, until - now, this.#words.find(target, key)?.waitMs(tokens, now) ?? 0);
   }
 
@@ -121,7 +121,7 @@ export class Capacity {
   /** A limit of this key is used up. */
   exhausted({ provider, model }: Target, key: string, forMs: number): void {
     const until = this.#now() + forMs;
-    const slot = exhaustedKey(provider, key, model);
+    const slot = limitName(provider, key, model);
     this.#noteExhausted(slot, until);
     this.#fleet?.exhausted(slot, until);
   }
@@ -209,7 +209,7 @@ export class Capacity {
     if (!this.#fleet) return undefined;
     let slots = this.#slots.get(provider);
     if (!slots) this.#slots.set(provider, (slots = new LRUCache({ max: MAX_SLOTS })));
-    const name = JSON.stringify([provider.name, key, model]);
+    const name = limitName(provider, key, model);
     const slot = slots.get(name) ?? this.#fleet.slot(name);
     slots.set(name, slot);
     return slot;
@@ -297,7 +297,8 @@ class Counters {
   }
 }
 
-function exhaustedKey({ name }: Provider, key: string, model: string): string {
+/** Of the limit of a provider's key for a model, in all processes. */
+function limitName({ name }: Provider, key: string, model: string): string {
   return JSON.stringify([name, key, model]);
 }
 

@@ -1,4 +1,4 @@
-/** Places in one slab of memory, and the size of a large one, in bytes. */
+/** Size of a full slab, in bytes. A place is the slab's index times this, plus the offset in it. */
 const SLAB_BYTES = 65_536;
 /** The first slab is smaller, each further one larger, up to `SLAB_BYTES`. */
 const FIRST_SLAB_BYTES = 512;
