@@ -30,7 +30,7 @@ export class RouterLifecycle {
   /** Starts ledger maintenance, model discovery and warm connections. Called by each request: a router that serves none stays idle. */
   start(): void {
     this.#services.fleet?.used();
-    if (this.#isStarted) return;
+    if (this.#isStarted || this.isClosing) return;
     this.#isStarted = true;
     this.#services.maintenance.start();
     void this.#services.routing.start();
@@ -49,6 +49,7 @@ export class RouterLifecycle {
    * A function that returns no API key is an error of `onError`.
    *
    * @throws {Error} with the reason why the store can't be used, and its URL without the password
+   * @throws {RouterClosingError} if the router is closed meanwhile
    */
   async ready(requestId: string): Promise<void> {
     const { store, storeName, clock, discovery, catalog, hooks, routing, fleet } = this.#services;
@@ -59,6 +60,7 @@ export class RouterLifecycle {
       throw storeFault(error, storeName);
     }
     await this.#keys.check(catalog.providers.values(), (error) => hooks.onError(error));
+    if (this.isClosing) throw new RouterClosingError();
     this.start();
     await Promise.all([discovery.pending, routing.start(), fleet?.ready()]);
   }

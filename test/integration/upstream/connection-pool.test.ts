@@ -5,7 +5,8 @@ import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { createAuthority } from '../../helpers/certificates.ts';
-import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { RouterClosingError } from '../../../src/index.ts';
+import { type Gateway, QUESTION, startGateway, untilStill } from '../../helpers/gateway.ts';
 import { startOutboundProxy } from '../../helpers/outbound-proxy.ts';
 import { answerJson, completionBody, type Script } from '../../helpers/provider.ts';
 import { startTlsProvider } from '../../helpers/tls-provider.ts';
@@ -161,6 +162,19 @@ describe('keepWarm', () => {
     await gateway.router.close();
     await expect.poll(() => gateway.provider.openSockets()).toBe(0);
     expect(gateway.provider.connections()).toBe(3);
+  });
+
+  it.each(['a request', 'ready()'])('opens none for a router that was closed before %s', async (what) => {
+    let tell = (_key: string): void => {};
+    const told = new Promise<string>((resolve) => (tell = resolve));
+    const apiKey = what === 'ready()' ? (): Promise<string> => told : 'sk-loopback';
+    gateway = await startGateway({ provider: { keepWarm: 1, apiKey } });
+    const ready = what === 'ready()' ? gateway.router.ready() : undefined;
+    const closed = gateway.router.close();
+    tell('sk-loopback');
+    await closed;
+    await (ready ? expect(ready).rejects.toThrow(RouterClosingError) : gateway.post(QUESTION));
+    expect(await untilStill(gateway, () => gateway.provider.connections())).toBe(0);
   });
 
   it('counts them among maxConnections, and gives one to a request that waits', async () => {
