@@ -1,5 +1,5 @@
 import { suggestion, keyTypoError } from '../platform/did-you-mean.ts';
-import { showValue } from '../platform/show-value.ts';
+import { showKind, showValue } from '../platform/show-value.ts';
 
 /** @throws {TypeError} unless it is an object, with only known keys if those are given */
 export function assertObject(
@@ -8,7 +8,7 @@ export function assertObject(
   known?: Readonly<Record<string, unknown>>,
 ): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw optionError(option, 'an object', value);
+    throw new TypeError(`${option} must be an object, got ${showKind(value)}`);
   if (!known) return;
   for (const key of Object.keys(value)) {
     if (!Object.hasOwn(known, key)) {

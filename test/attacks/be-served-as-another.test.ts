@@ -149,7 +149,7 @@ describe('an authenticate that throws', () => {
       hooks: { onError: undefined as never },
       authenticate: (apiKey, { headers }) => {
         throw new Error(
-          `no answer from postgres://app:hunter22@db/users\nfor ${apiKey} and ${headers.cookie}; sid 0123456789abcdef`,
+          `no answer from postgres://app:hunt@er22@db/users\nfor ${apiKey} and ${headers.cookie}; sid 0123456789abcdef`,
         );
       },
     });
@@ -161,7 +161,7 @@ describe('an authenticate that throws', () => {
     const [line = ''] = lines.map((parts) => parts.join(' '));
     expect(line).toContain('authentication_unavailable');
     expect(line).toContain('no answer from postgres://***@db/users for *** and');
-    expect(line).not.toMatch(/hunter22|secret-of-ann|0123456789abcdef|\n/);
+    expect(line).not.toMatch(/hunt|er22|secret-of-ann|0123456789abcdef|\n/);
     await gateway.close();
   });
 });

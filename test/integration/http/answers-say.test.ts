@@ -348,7 +348,7 @@ describe("cost: 'ours'", () => {
 
 describe('the option answer', () => {
   it.each([
-    [{ answer: 'ours' }, 'answer must be an object, got "ours"'],
+    [{ answer: 'ours' }, 'answer must be an object, got a string'],
     [{ answer: { model: 'mine' } }, 'answer.model must be one of ours, theirs, got "mine"'],
     [{ answer: { provider: true } }, 'answer.provider must be one of hide, show, got true'],
     [{ answer: { cost: 'show' } }, 'answer.cost must be one of ours, hide, theirs, got "show"'],

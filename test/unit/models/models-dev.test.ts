@@ -70,7 +70,7 @@ describe('modelsDev', () => {
   });
 
   it.each([
-    [[], 'modelsDev: the data must be an object, got []'],
+    [[], 'modelsDev: the data must be an object, got an array'],
     [undefined, 'modelsDev: the data must be an object, got undefined'],
     [{ openai: {} }, 'modelsDev: the provider "openai" has no models'],
   ])('refuses %j', (data, message) => {

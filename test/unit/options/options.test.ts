@@ -30,7 +30,12 @@ describe('an option that can only be a mistake', () => {
       /^store must be 'memory:', 'sqlite:FILE', a redis:\/\/ URL or a store object, got "memory"/,
     ],
     ['an unknown one', create({ provider: {} }), /^options has an unknown key "provider"/],
-    ['providers', create({ providers: [] }), /^providers must be an object/],
+    ['providers', create({ providers: [] }), /^providers must be an object, got an array$/],
+    [
+      'a provider that is its key',
+      create({ providers: { openai: 'sk-secret' } }),
+      /^providers\["openai"\] must be an object, got a string$/,
+    ],
     ['models', create({ models: undefined }), /^models must be an object/],
     ['maxBodyBytes', create({ maxBodyBytes: 0 }), /^maxBodyBytes must be a positive integer, got 0/],
     [
