@@ -1,3 +1,4 @@
+import { isLater } from '../async/answer.ts';
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import { InternalError, RouterError } from '../errors/router-error.ts';
 import { ProviderError } from '../errors/upstream-errors.ts';
@@ -47,8 +48,9 @@ export function createHookRunner(given: Hooks | readonly Hooks[] = []): HookRunn
     onError: (error, requestId) => {
       if (error instanceof StoreUnavailableError || error instanceof CreditStoreUnavailableError) {
         // While the store is unavailable, every request has this error.
-        if (Date.now() - unavailableReportedAt < UNAVAILABLE_REPORT_MS) return;
-        unavailableReportedAt = Date.now();
+        const now = performance.now();
+        if (now - unavailableReportedAt < UNAVAILABLE_REPORT_MS) return;
+        unavailableReportedAt = now;
       }
       onError?.(error, requestId === undefined ? {} : { requestId });
     },
@@ -122,9 +124,12 @@ function upstreamHeadersOf(hooks: readonly Hooks['upstreamHeaders'][]): Upstream
 
 /** Calls code of the app, logging what it throws or rejects with. */
 export function guard(call: () => unknown): void {
-  new Promise((resolve) => {
-    resolve(call());
-  }).catch(logError);
+  try {
+    const given = call();
+    if (isLater(given)) Promise.resolve(given).catch(logError);
+  } catch (error) {
+    logError(error);
+  }
 }
 
 /** Events that an operator must act on, and that no request shows. */
