@@ -95,7 +95,8 @@ export async function chatCompletion(
     read.body = [];
     if (guard) await guard.allows(result.answer);
     const { detached } = progress;
-    const [end, relayed] = await relayAnswer(result, { exchange, client, detached }, admitted, services);
+    const relaying = relayAnswer(result, { exchange, client, detached }, admitted, services);
+    const [end, relayed] = isLater(relaying) ? await relaying : relaying;
     const failure = progress.relayed(end, relayed);
     if (failure) services.onError(failure, exchange.id);
   } catch (error) {

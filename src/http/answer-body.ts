@@ -74,7 +74,8 @@ export class PushBody implements AnswerBody {
       this.#reader.onData(chunk);
       return;
     }
-    if (this.#keptBytes === 0) this.#kept.push(chunk);
+    // Not by `push`, which makes room for 17.
+    if (this.#keptBytes === 0) this.#kept = [chunk];
     else (this.#more ??= new ChunkCollector(MIN_BLOCK_BYTES)).add(chunk);
     this.#keptBytes += chunk.length;
     if (this.#keptBytes <= MAX_KEPT_BYTES || this.#isSourcePaused) return;

@@ -67,7 +67,7 @@ interface Editable {
   readonly edits: EditPoints;
 }
 
-/** Smaller bodies are concatenated: one copy is faster than several writes. */
+/** Smaller bodies are copied: that is faster than several writes. */
 const MIN_CHUNKED_BYTES = 16_384;
 
 /** The original bytes with the edits spliced in; the same chunks if there are no edits. */
@@ -86,15 +86,32 @@ export function spliceRequest(body: BodyChunks, request: Editable, edits: Reques
 
   // Stable sort: at the end of the model's value, insertions come before removals.
   splices.sort((a, b) => a.start - b.start);
+  const length = byteLength(body);
+  if (length < MIN_CHUNKED_BYTES) return [spliceCopy(concatChunks(body), splices)];
   const chunks: Buffer[] = [];
   let kept = 0;
   for (const { start, end, text } of splices) {
     chunks.push(...sliceChunks(body, kept, start), Buffer.from(text));
     kept = end;
   }
-  const length = byteLength(body);
   chunks.push(...sliceChunks(body, kept, length));
-  return length < MIN_CHUNKED_BYTES ? [Buffer.concat(chunks)] : chunks;
+  return chunks;
+}
+
+/** Without a view of each part, of which each takes as much memory as a short message. */
+function spliceCopy(body: Buffer, splices: readonly Splice[]): Buffer {
+  let length = body.length;
+  for (const { start, end, text } of splices) length += Buffer.byteLength(text) - (end - start);
+  const copy = Buffer.allocUnsafe(length);
+  let kept = 0;
+  let at = 0;
+  for (const { start, end, text } of splices) {
+    at += body.copy(copy, at, kept, start);
+    at += copy.write(text, at);
+    kept = end;
+  }
+  body.copy(copy, at, kept);
+  return copy;
 }
 
 function limitOutput(request: Editable, { field, tokens, inserts, moves }: OutputLimitEdit): Splice[] {
