@@ -11,7 +11,7 @@ export interface Machine {
   readonly peers: Readonly<Record<string, string>>;
 }
 
-/** Where the rounds differ by more than this share of their median, the report gives the least and the most. */
+/** Where the rounds differ by more than this share of their median, the report gives the least and the most, too. */
 const SPAN_SHARE = 0.15;
 
 /** A figure as a line of the table on the screen. */
@@ -28,8 +28,8 @@ export function printed({
   return {
     what,
     proxy,
-    value: `${withSpan(value, span, rounded)} ${unit}`,
-    'to bare': ratio === undefined ? '' : `${withSpan(ratio, ratioSpan, twoDigits)}×`,
+    value: withSpan(value, span, rounded, ` ${unit}`),
+    'to bare': ratio === undefined ? '' : withSpan(ratio, ratioSpan, twoDigits, '×'),
     target,
   };
 }
@@ -87,16 +87,22 @@ function table(figures: readonly Figure[], columns: readonly string[], versions:
 /** A ratio to bare where there is one; bare's own is its value, as are figures that a reader wants as such. */
 function cellOf({ what, proxy, value, unit, span, ratio, ratioSpan }: Figure): string {
   if (ratio === undefined || proxy === 'bare' || unit !== 'µs' || what.includes('of Redis')) {
-    return `${withSpan(value, span, rounded)} ${unit}`.trimEnd();
+    return withSpan(value, span, rounded, ` ${unit}`.trimEnd());
   }
-  return `${withSpan(ratio, ratioSpan, twoDigits)}×`;
+  return withSpan(ratio, ratioSpan, twoDigits, '×');
 }
 
-/** The median, or the least and the most where they are far from it. */
-function withSpan(value: number, span: Span | undefined, write: (value: number) => string): string {
-  if (!span || Math.abs(span[1] - span[0]) <= SPAN_SHARE * Math.abs(value)) return write(value);
+/** The median, with the least and the most where they are far from it. */
+function withSpan(
+  value: number,
+  span: Span | undefined,
+  write: (value: number) => string,
+  unit: string,
+): string {
+  const median = write(value) + unit;
+  if (!span || Math.abs(span[1] - span[0]) <= SPAN_SHARE * Math.abs(value)) return median;
   const [least, most] = span.map(write);
-  return least === most ? write(value) : `${least} to ${most}`;
+  return least === most ? median : `${median} (${least} to ${most})`;
 }
 
 function twoDigits(value: number): string {
