@@ -214,7 +214,8 @@ class PrivateRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly response = new PrivateResponse();
   readonly attempt: ProxiedRequest;
-  readonly #body: BodyChunks;
+  /** Released once written: its answer may take long to begin. */
+  #body: BodyChunks;
   /** The proxy server's listener for errors of this and of the request that it sends. */
   #onError: OnError | undefined;
 
@@ -226,6 +227,7 @@ class PrivateRequest {
 
   pipe(outgoing: Duplex): Duplex {
     const body = this.#body;
+    this.#body = [];
     // Written in one turn of the event loop, so that it leaves together with the head.
     for (let i = 0; i < body.length - 1; i++) outgoing.write(body[i]);
     outgoing.end(body.at(-1));
