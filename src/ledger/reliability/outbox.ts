@@ -16,7 +16,7 @@ const SYNC_MS = 50;
 const HEARTBEAT_MS = 2000;
 const ABANDONED_MS = 10_000;
 const RETRY_MS = 1000;
-/** From the first size on, a file without open intents is emptied; from the second, any file is compacted. */
+/** From the first size on, a file without open intents is emptied; from the second, any file that has doubled is compacted. */
 const WORTH_EMPTYING = 256 * 1024;
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
@@ -39,6 +39,8 @@ export class Outbox<Item extends Kept = Intent> {
   readonly #done = new Set<string>();
   #file: OutboxFile | undefined;
   #size = 0;
+  /** Of what waited when it was begun. */
+  #firstSize = 0;
   /** It was synced once, with everything that waited. */
   #trusted = false;
   /** Everything in these is in a later file, too: removed once that is synced. */
@@ -146,6 +148,7 @@ export class Outbox<Item extends Kept = Intent> {
       if (bytes.length > 0) file.write(bytes);
       this.#file = file;
       this.#size = bytes.length;
+      this.#firstSize = bytes.length;
     } catch (error) {
       const failed = file;
       if (failed) quietly(() => failed.close());
@@ -169,7 +172,8 @@ export class Outbox<Item extends Kept = Intent> {
     try {
       this.#file.write(bytes);
       this.#size += bytes.length;
-      if (this.#size > MAX_FILE_BYTES) this.#renew();
+      // A new file has all that waits: where that is much, it is worth it only once as much was written again.
+      if (this.#size > Math.max(MAX_FILE_BYTES, 2 * this.#firstSize)) this.#renew();
     } catch (error) {
       this.#fail(error);
     }
@@ -230,6 +234,7 @@ export class Outbox<Item extends Kept = Intent> {
       if (this.#waiting.size === 0 && this.#size > WORTH_EMPTYING) {
         this.#file.truncate();
         this.#size = 0;
+        this.#firstSize = 0;
       } else {
         this.#write(doneLine([...this.#done]));
       }

@@ -259,6 +259,21 @@ describe('an outbox', () => {
     await until(() => statSync(join(folder, readdirSync(folder)[0]!)).size === 0);
   });
 
+  it('is not written anew for each intent while more than a file waits', () => {
+    let written = 0;
+    const { outbox } = open(newFolder(), (files) => ({
+      ...wrap(files),
+      create: () => ({ ...files.create(), write: (bytes) => void (written += bytes.length) }),
+    }));
+    const line = { ...settlement(0), model: 'x'.repeat(100_000) };
+    for (let n = 0; n < 500; n++) {
+      outbox.append({ type: 'settle', command: { ...line, requestId: requestId(n) } });
+    }
+    // 50 MB wait: each was written once, and again where a file began at 16 and at 32 MiB.
+    expect(written).toBeGreaterThan(50_000_000);
+    expect(written).toBeLessThan(110_000_000);
+  });
+
   it('puts what can not be posted any more where an operator finds it', async () => {
     const folder = newFolder();
     const store = new MemoryStore({ now: () => clock.now });
