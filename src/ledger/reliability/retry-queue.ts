@@ -218,13 +218,11 @@ export class RetryQueue {
     // The first may be what can't be answered, though others could.
     const from = lane.failedAwake ? lane.failures % lane.parcels.length : 0;
     const parcels = lane.parcels.slice(from, from + (lane.failures === 0 ? MAX_PER_ACCOUNT : 1));
-    const gone = await Promise.all(parcels.map((parcel) => this.#attempt(parcel)));
+    const ended = await Promise.all(parcels.map((parcel) => this.#attempt(parcel)));
     if (this.#closed) return false;
-    lane.parcels = lane.parcels.filter((parcel) => {
-      const index = parcels.indexOf(parcel);
-      return index === -1 || gone[index] === false;
-    });
-    const answered = gone.filter(Boolean).length;
+    const gone = parcels.filter((_, index) => ended[index]);
+    removeFrom(lane.parcels, parcels, new Set(gone));
+    const answered = gone.length;
     this.#waiting -= answered;
     if (lane.parcels.length === 0) this.#lanes.delete(account);
     if (answered === parcels.length) {
@@ -273,6 +271,15 @@ export class RetryQueue {
   }
 }
 
+/** Removes some of those that were tried. Looks at no others but those that came between them: a lane can be long. */
+function removeFrom(lane: QueuedCall[], tried: readonly QueuedCall[], gone: ReadonlySet<QueuedCall>): void {
+  const [first, last] = [tried.at(0), tried.at(-1)];
+  if (!first || !last) return;
+  const start = lane.indexOf(first);
+  const end = lane.indexOf(last, start) + 1;
+  lane.splice(start, end - start, ...lane.slice(start, end).filter((parcel) => !gone.has(parcel)));
+}
+
 /** Something that waits for an answer. */
 interface QueuedCall {
   /** The order in which they came. */
@@ -285,7 +292,7 @@ interface QueuedCall {
 }
 
 interface AccountQueue {
-  parcels: QueuedCall[];
+  readonly parcels: QueuedCall[];
   failures: number;
   restsUntil: number;
   /** It was woken because the store answers others: if it fails nevertheless, it is not woken for that again. */
