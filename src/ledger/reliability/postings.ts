@@ -167,6 +167,11 @@ export class Postings {
   ): SettleResult {
     const { requestId } = command;
     this.#window.release(account, requestId);
+    if (reply.code === 'voided') {
+      // The hold's ID took a new hold, which charges the work: a dead letter would have it charged twice.
+      this.#outbox?.done(requestId);
+      return reply;
+    }
     if (reply.code !== 'ok' && reply.code !== 'duplicate') {
       this.#outbox?.giveUp({ type: 'settle', command }, `the store says ${reply.code}`);
       return reply;

@@ -301,6 +301,30 @@ describe('an outbox', () => {
     expect(readdirSync(folder)).toEqual(['dead-letters.jsonl']);
   });
 
+  it.each(['this process', 'an earlier one'])(
+    'has no dead letter of a hold of %s that is voided: another has charged the work',
+    async (whose) => {
+      const folder = newFolder();
+      const store = new MemoryStore({ now: () => clock.now });
+      await store.grant({ account: 'acme', id: 'g1', amount: 100n });
+      const command = { ...settlement(1), requestId: new RequestIds(() => clock.now - 60_000).next() };
+      await store.void(command);
+      const isLeft = whose === 'an earlier one';
+      if (isLeft) {
+        writeFileSync(join(folder, 'dead.outbox'), intentLine({ type: 'settle', command }));
+        touch(join(folder, 'dead.outbox'), 0);
+      }
+      const events: LedgerEvent[] = [];
+      const reliable = reliableOver(store, folder, events);
+      await reliable.ready();
+      if (!isLeft) expect(await reliable.settle(command)).toMatchObject({ code: 'voided' });
+      await until(() => contents(folder).length === 0);
+      expect(events).toEqual([]);
+      await reliable.close();
+      expect(readdirSync(folder)).toEqual([]);
+    },
+  );
+
   it('posts what an earlier process left, though our own clock is a day ahead', async () => {
     const folder = newFolder();
     const store = new MemoryStore({ now: () => clock.now });
