@@ -2,6 +2,7 @@ import { backoff } from '../async/backoff.ts';
 import { withTimeout } from '../async/timeout.ts';
 import type { OutboxFiles } from '../ledger/reliability/outbox-files.ts';
 import { Outbox } from '../ledger/reliability/outbox.ts';
+import { guard } from '../observability/hook-runner.ts';
 import { asError } from '../platform/as-error.ts';
 import { signedHeaders } from './signature.ts';
 
@@ -50,6 +51,8 @@ const MAX_AGE_MS = 3 * 24 * 60 * 60 * 1000;
  */
 export class WebhookQueue {
   readonly #options: WebhookQueueOptions;
+  /** That of the host: what it throws or rejects with is logged. */
+  readonly #onError: (error: Error) => void;
   readonly #outbox: Outbox<KeptMessage> | undefined;
   readonly #closing = new AbortController();
   readonly #sending = new Set<Promise<void>>();
@@ -62,13 +65,16 @@ export class WebhookQueue {
   constructor(options: WebhookQueueOptions) {
     this.#options = options;
     const { files, onError } = options;
+    this.#onError = (error) => {
+      guard(() => onError(error));
+    };
     this.#outbox =
       files &&
       new Outbox<KeptMessage>({
         files,
         now: Date.now,
         tell: (event) => {
-          onError(new Error(`The folder of the webhooks: ${JSON.stringify(event)}`));
+          this.#onError(new Error(`The folder of the webhooks: ${JSON.stringify(event)}`));
         },
       });
     // Messages of a process that is gone are sent without waiting for a new event.
@@ -86,7 +92,7 @@ export class WebhookQueue {
     this.#open();
     if (Buffer.byteLength(message.body) > MAX_BODY_BYTES || this.waiting >= MAX_WAITING) {
       if (!this.#isFull) {
-        this.#options.onError(new Error(`Webhooks are dropped: ${this.waiting} wait to be delivered`));
+        this.#onError(new Error(`Webhooks are dropped: ${this.waiting} wait to be delivered`));
       }
       this.#isFull = true;
       return;
@@ -134,9 +140,9 @@ export class WebhookQueue {
       this.#outbox?.done(message.id);
     } catch (error) {
       if (this.#closing.signal.aborted) return;
+      this.#wait();
       if (Date.now() - message.createdAt > MAX_AGE_MS) this.#giveUp(message, asError(error));
       else this.#queue.push(message);
-      this.#wait();
     }
   }
 
@@ -167,7 +173,7 @@ export class WebhookQueue {
 
   #giveUp(message: WebhookMessage, reason: Error): void {
     this.#outbox?.giveUp(kept(message), reason.message);
-    this.#options.onError(new Error(`Webhook ${message.id} is given up: ${reason.message}`));
+    this.#onError(new Error(`Webhook ${message.id} is given up: ${reason.message}`));
   }
 
   #wait(): void {

@@ -1,18 +1,20 @@
 import { createHmac } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { createChatCompletionsRouter } from '../../../src/index.ts';
+import { intentLine } from '../../../src/ledger/reliability/outbox-lines.ts';
 import { createWebhooks, type WebhookOptions, type Webhooks } from '../../../src/webhooks.ts';
 
 const KEY = Buffer.alloc(32, 7);
 const SECRET = `whsec_${KEY.toString('base64')}`;
+const FOUR_DAYS_MS = 4 * 86_400_000;
 const OPTIONS = {
   store: 'memory:',
   providers: { none: { baseURL: 'http://127.0.0.1:1/v1', apiKey: 'sk' } },
@@ -83,6 +85,19 @@ describe('webhooks', () => {
       unspent: '4.00',
       available: '4.00',
     });
+  }
+
+  /** What a process left that is gone. */
+  function leave(ids: readonly string[], createdAt: number): void {
+    const file = join(dir, 'dead.outbox');
+    const lines = ids.map((requestId) =>
+      intentLine({
+        type: 'webhook',
+        command: { account: 'acme', requestId, body: '{}', createdAt } as never,
+      }),
+    );
+    writeFileSync(file, Buffer.concat(lines));
+    utimesSync(file, 0, 0);
   }
 
   const idsReceived = () => received.map(({ headers }) => headers['webhook-id']);
@@ -172,6 +187,31 @@ describe('webhooks', () => {
     expect(errors.map(({ message }) => message)).toEqual([
       'Webhooks are dropped: 10000 wait to be delivered',
     ]);
+  });
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('of the host');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('of the host'))],
+  ])('go on where `onError` %s, which is logged', async (_, onError) => {
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
+    onTestFinished(() => logged.mockRestore());
+    leave(['msg_1'], Date.now() - FOUR_DAYS_MS);
+    answer = (response) => response.writeHead(received.length === 1 ? 503 : 200).end();
+    const sender = open({ dir, onError });
+    // The first is given up, which the host is told.
+    cross(sender);
+    await expect.poll(() => sender.waiting, { timeout: 10_000 }).toBe(0);
+    expect(received.length).toBeGreaterThan(1);
+    expect(logged).toHaveBeenCalledWith(
+      expect.any(String),
+      '-',
+      expect.objectContaining({ message: 'of the host' }),
+    );
   });
 
   it.each([
