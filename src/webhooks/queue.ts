@@ -177,9 +177,11 @@ export class WebhookQueue {
   }
 
   #wait(): void {
+    // Others that were on their way when the first failed: it is one failure.
+    if (this.#pause) return;
     const pauseMs = backoff(this.#failures, { firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS });
     this.#failures = Math.min(this.#failures + 1, 30);
-    this.#pause ??= setTimeout(() => {
+    this.#pause = setTimeout(() => {
       this.#pause = undefined;
       this.#pump();
     }, pauseMs).unref();

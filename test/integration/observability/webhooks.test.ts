@@ -147,6 +147,23 @@ describe('webhooks', () => {
     await expect.poll(() => sender.waiting).toBe(0);
   });
 
+  it('count as one failure what was on its way when the endpoint failed', async () => {
+    const sender = open();
+    const heard: ServerResponse[] = [];
+    answer = (response) => heard.push(response);
+    for (let n = 0; n < 4; n++) cross(sender);
+    while (heard.length < 4) await once(arrivals, 'delivery');
+    // Pauses are then 95% of 1, 2, 4 … seconds.
+    vi.spyOn(Math, 'random').mockReturnValue(0.1);
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    onTestFinished(() => void vi.restoreAllMocks());
+    const pauses = () => timers.mock.calls.map(([, ms = 0]) => ms).filter((ms) => ms % 950 === 0 && ms > 0);
+    answer = (response) => response.writeHead(503).end();
+    for (const response of heard) answer(response);
+    while (heard.length + 1 > received.length) await once(arrivals, 'delivery');
+    await expect.poll(pauses).toEqual([950, 1900]);
+  });
+
   it('are kept in their folder, from which the next process sends them', async () => {
     const sender = open({ dir });
     answer = (response) => response.destroy();
