@@ -1,4 +1,5 @@
 import { backoff } from '../async/backoff.ts';
+import { nextTurn } from '../async/slices.ts';
 import { withTimeout } from '../async/timeout.ts';
 import type { OutboxFiles } from '../ledger/reliability/outbox-files.ts';
 import { Outbox } from '../ledger/reliability/outbox.ts';
@@ -40,7 +41,7 @@ const MAX_IN_FLIGHT = 4;
 /** Pauses after an endpoint has failed, doubled while it fails. */
 const FIRST_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 300_000;
-/** Then a message is given up. */
+/** A message that is older is given up when the endpoint fails. */
 const MAX_AGE_MS = 3 * 24 * 60 * 60 * 1000;
 
 /**
@@ -56,7 +57,7 @@ export class WebhookQueue {
   readonly #outbox: Outbox<KeptMessage> | undefined;
   readonly #closing = new AbortController();
   readonly #sending = new Set<Promise<void>>();
-  #queue: WebhookMessage[] = [];
+  readonly #queue: WebhookMessage[] = [];
   #failures = 0;
   #pause: NodeJS.Timeout | undefined;
   #isOpen = false;
@@ -140,9 +141,9 @@ export class WebhookQueue {
       this.#outbox?.done(message.id);
     } catch (error) {
       if (this.#closing.signal.aborted) return;
+      this.#queue.push(message);
       this.#wait();
-      if (Date.now() - message.createdAt > MAX_AGE_MS) this.#giveUp(message, asError(error));
-      else this.#queue.push(message);
+      await this.#giveUpOld(asError(error));
     }
   }
 
@@ -171,9 +172,18 @@ export class WebhookQueue {
     }
   }
 
-  #giveUp(message: WebhookMessage, reason: Error): void {
-    this.#outbox?.giveUp(kept(message), reason.message);
-    this.#onError(new Error(`Webhook ${message.id} is given up: ${reason.message}`));
+  /** Gives up all that are too old, not only the one that failed: while the endpoint fails, one is sent after each pause. */
+  async #giveUpOld(reason: Error): Promise<void> {
+    const oldest = Date.now() - MAX_AGE_MS;
+    while (!this.#closing.signal.aborted) {
+      const index = this.#queue.findIndex(({ createdAt }) => createdAt < oldest);
+      const [message] = index === -1 ? [] : this.#queue.splice(index, 1);
+      if (!message) return;
+      this.#outbox?.giveUp(kept(message), reason.message);
+      this.#onError(new Error(`Webhook ${message.id} is given up: ${reason.message}`));
+      // A dead letter is synced to the disk: one in each turn of the event loop.
+      await nextTurn();
+    }
   }
 
   #wait(): void {

@@ -1,10 +1,11 @@
 import { createHmac } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
@@ -179,6 +180,32 @@ describe('webhooks', () => {
     expect(new Set(idsReceived()).size).toBe(1);
     await next.close();
     expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('are given up by one failure, all that are older than three days', async () => {
+    leave(
+      Array.from({ length: 50 }, (_, n) => `msg_${n}`),
+      Date.now() - FOUR_DAYS_MS,
+    );
+    answer = (response) => response.writeHead(503).end();
+    const sender = open({ dir });
+    cross(sender);
+    while (errors.length < 50) await nextTurn();
+    await expect.poll(() => sender.waiting).toBe(1);
+    expect(received.length).toBeLessThan(6);
+    expect(errors.filter(({ message }) => message.endsWith(' is given up: status 503'))).toHaveLength(50);
+    const letters = readFileSync(join(dir, 'dead-letters.jsonl'), 'utf8').trim().split('\n');
+    expect(letters).toHaveLength(50);
+    expect(JSON.parse(letters[49] ?? '')).toMatchObject({ type: 'webhook', reason: 'status 503' });
+  });
+
+  it('of any age are sent once more by the next process', async () => {
+    leave(['msg_1', 'msg_2'], Date.now() - FOUR_DAYS_MS);
+    const sender = open({ dir });
+    cross(sender);
+    await expect.poll(() => sender.waiting).toBe(0);
+    expect(idsReceived()).toEqual(expect.arrayContaining(['msg_1', 'msg_2']));
+    expect(errors).toEqual([]);
   });
 
   it('hold up nothing while the endpoint does not answer', async () => {
