@@ -91,7 +91,12 @@ export class WebhookQueue {
   add(message: WebhookMessage): void {
     if (this.#closing.signal.aborted) return;
     this.#open();
-    if (Buffer.byteLength(message.body) > MAX_BODY_BYTES || this.waiting >= MAX_WAITING) {
+    const bytes = Buffer.byteLength(message.body);
+    if (bytes > MAX_BODY_BYTES) {
+      this.#onError(new Error(`A webhook of ${bytes} bytes is dropped: at most ${MAX_BODY_BYTES} are sent`));
+      return;
+    }
+    if (this.waiting >= MAX_WAITING) {
       if (!this.#isFull) {
         this.#onError(new Error(`Webhooks are dropped: ${this.waiting} wait to be delivered`));
       }

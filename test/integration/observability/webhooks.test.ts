@@ -233,6 +233,17 @@ describe('webhooks', () => {
     ]);
   });
 
+  it('are dropped where one is too large, which is said apart from too many', () => {
+    answer = () => {};
+    const sender = open();
+    cross(sender, 'x'.repeat(70_000));
+    for (let n = 0; n < 10_001; n++) cross(sender);
+    expect(errors.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^A webhook of 70\d\d\d bytes is dropped: at most 65536 are sent$/),
+      'Webhooks are dropped: 10000 wait to be delivered',
+    ]);
+  });
+
   it.each([
     [
       'throws',
