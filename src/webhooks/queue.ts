@@ -78,19 +78,25 @@ export class WebhookQueue {
           this.#onError(new Error(`The folder of the webhooks: ${JSON.stringify(event)}`));
         },
       });
-    // Messages of a process that is gone are sent without waiting for a new event.
-    setImmediate(() => {
-      this.#open();
-    }).unref();
   }
 
   get waiting(): number {
     return this.#queue.length + this.#sending.size;
   }
 
+  /** Messages of processes that are gone are sent from now on. */
+  open(): void {
+    if (this.#isOpen || this.#closing.signal.aborted) return;
+    this.#isOpen = true;
+    this.#outbox?.open(({ command: { requestId: id, account, body, createdAt } }) => {
+      this.#queue.push({ id, account, body, createdAt });
+      this.#pump();
+    });
+  }
+
   add(message: WebhookMessage): void {
     if (this.#closing.signal.aborted) return;
-    this.#open();
+    this.open();
     const bytes = Buffer.byteLength(message.body);
     if (bytes > MAX_BODY_BYTES) {
       this.#onError(new Error(`A webhook of ${bytes} bytes is dropped: at most ${MAX_BODY_BYTES} are sent`));
@@ -114,15 +120,6 @@ export class WebhookQueue {
     clearTimeout(this.#pause);
     await Promise.all(this.#sending);
     await this.#outbox?.close();
-  }
-
-  #open(): void {
-    if (this.#isOpen || this.#closing.signal.aborted) return;
-    this.#isOpen = true;
-    this.#outbox?.open(({ command: { requestId: id, account, body, createdAt } }) => {
-      this.#queue.push({ id, account, body, createdAt });
-      this.#pump();
-    });
   }
 
   #pump(): void {

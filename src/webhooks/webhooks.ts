@@ -17,7 +17,7 @@ export interface WebhookOptions {
   readonly events: readonly WebhookEvent[];
   /**
    * A folder on a local disk, of this endpoint alone, in which events are kept until they are delivered. The processes of a
-   * machine share it.
+   * machine share it: once a router has the hooks, or at the first event, those of processes that are gone are sent.
    *
    * @default none: events are kept in memory
    */
@@ -111,6 +111,10 @@ export function createWebhooks(options: WebhookOptions): Webhooks {
   };
   return {
     hooks: {
+      // A command evaluates a config, too, and delivers nothing.
+      onRouter: () => {
+        queue.open();
+      },
       onLedgerEvent: (event) => {
         const { type, ...data } = event;
         send(type, 'account' in event ? event.account : '', data);

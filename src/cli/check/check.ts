@@ -78,7 +78,8 @@ export async function check(options: CheckOptions): Promise<readonly CheckRow[]>
   const { server: _, ...config } = await loadConfig(path);
   const { settings, catalog } = withConfigErrors(path, () => {
     const resolved = resolveSettings(config);
-    createChatCompletionsRouter({ ...config, store: 'memory:' });
+    // Without hooks: they could measure it, or send events that wait.
+    createChatCompletionsRouter({ ...config, store: 'memory:', hooks: [] });
     return { settings: resolved, catalog: createCatalog(config, resolved) };
   });
   const named = namedTargets(config, catalog);

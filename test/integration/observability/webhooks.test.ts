@@ -11,7 +11,9 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 
 import { createChatCompletionsRouter } from '../../../src/index.ts';
 import { intentLine } from '../../../src/ledger/reliability/outbox-lines.ts';
+import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { createWebhooks, type WebhookOptions, type Webhooks } from '../../../src/webhooks.ts';
+import { run } from '../cli/run-in-process.ts';
 
 const KEY = Buffer.alloc(32, 7);
 const SECRET = `whsec_${KEY.toString('base64')}`;
@@ -175,12 +177,37 @@ describe('webhooks', () => {
     answer = (response) => response.writeHead(200).end();
     const again = once(arrivals, 'delivery');
     const next = open({ dir });
+    const router = createChatCompletionsRouter({ ...OPTIONS, hooks: next.hooks });
     await again;
     await expect.poll(() => next.waiting).toBe(0);
     expect(new Set(idsReceived()).size).toBe(1);
+    await router.close();
     await next.close();
     expect(readdirSync(dir)).toEqual([]);
   });
+
+  it.each([['check'], ['accounts']])(
+    'of others are not sent by the command %s, which evaluates a config',
+    async (command) => {
+      leave(['msg_1'], Date.now());
+      const store = new SqliteStore(join(dir, 'credits.db'));
+      await store.grant({ account: 'acme', id: 'g1', amount: 100n });
+      await store.close();
+      const config = {
+        providers: {},
+        models: {},
+        store: `sqlite:${join(dir, 'credits.db')}`,
+        hooks: [open({ dir }).hooks],
+      };
+      vi.stubGlobal('configWithWebhooks', config);
+      onTestFinished(() => void vi.unstubAllGlobals());
+      writeFileSync(join(dir, 'config.mjs'), 'export default globalThis.configWithWebhooks;');
+      const ended = await run([command, '--config', 'config.mjs'], { folder: dir });
+      expect(ended).toMatchObject({ code: 0, stderr: '' });
+      await nextTurn();
+      expect(readdirSync(dir).filter((name) => name.endsWith('.outbox'))).toEqual(['dead.outbox']);
+    },
+  );
 
   it('are given up by one failure, all that are older than three days', async () => {
     leave(
