@@ -33,7 +33,7 @@ interface KeptMessage {
   readonly command: Omit<WebhookMessage, 'id'> & { readonly requestId: string };
 }
 
-/** Messages that wait, at most; later ones are dropped until some are delivered. */
+/** While as many wait, new ones are dropped. Those of processes that are gone count, and are never dropped. */
 const MAX_WAITING = 10_000;
 /** No event of this library is as long. */
 const MAX_BODY_BYTES = 65_536;
