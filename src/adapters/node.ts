@@ -88,7 +88,8 @@ export interface ParsedRequest {
 
 /** Copies a body that was parsed onto a framework's own request to the Node request, where Express parsers put it. */
 export function copyParsedBody(request: IncomingMessage, { rawBody, body }: ParsedRequest): void {
-  if (request.readableDidRead) Object.assign(request, { rawBody, body });
+  // A stream may wait for bytes that are still to come.
+  if (request.readableDidRead || body instanceof Readable) Object.assign(request, { rawBody, body });
 }
 
 /** Hint for parsers that keep the body on their framework's own request (Hapi, Adonis). */
@@ -100,10 +101,13 @@ const REMEDY =
  * object, serialized again.
  */
 function bodyOf(request: NodeRequest & ParsedRequest): RequestBody {
-  if (!request.readableDidRead) return { kind: 'stream', stream: request };
   // A stream through which a hook pipes the request.
-  if (request.body instanceof Readable && !request.body.readableDidRead)
+  if (request.body instanceof Readable && !request.body.readableDidRead) {
+    // It may fail while unread, for a client without a key: an error without a listener would end the process.
+    request.body.on('error', () => {});
     return { kind: 'stream', stream: request.body };
+  }
+  if (!request.readableDidRead) return { kind: 'stream', stream: request };
   for (const kept of [request.rawBody, request.body]) {
     if (Buffer.isBuffer(kept)) return { kind: 'bytes', bytes: kept, exact: true };
     if (kept instanceof Uint8Array) return { kind: 'bytes', bytes: Buffer.from(kept), exact: true };

@@ -1,8 +1,12 @@
 import compress from '@fastify/compress';
 import cors from '@fastify/cors';
 import fastify, { type FastifyInstance } from 'fastify';
+import { once } from 'node:events';
+import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PassThrough, type Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import { createGunzip, type Gunzip } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { toFastifyHandler, toFastifyPlugin } from '../../../src/fastify.ts';
@@ -176,6 +180,64 @@ describe('the Fastify plugin', () => {
     expect((await gateway.post(BODY)).status).toBe(200);
     expect(String(gateway.provider.received[0]?.body)).toBe(AT_PROVIDER);
   });
+
+  it('reads what a preParsing hook makes of a body that comes after its head', async () => {
+    const piped = Promise.withResolvers<PassThrough>();
+    gateway = await startGateway(
+      {},
+      mount('/v1', (app) => {
+        app.addHook('preParsing', async (_request, _reply, payload): Promise<Readable> => {
+          const stream = payload.pipe(new PassThrough());
+          piped.resolve(stream);
+          return stream;
+        });
+      }),
+    );
+    const request = http.request(`${gateway.baseURL}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+    });
+    request.flushHeaders();
+    const stream = await piped.promise;
+    // Once the router reads, and not before.
+    while (!stream.readableFlowing) await turn();
+    request.end(BODY);
+    const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+    expect(response.statusCode).toBe(200);
+    response.resume();
+    expect(String(gateway.provider.received[0]?.body)).toBe(AT_PROVIDER);
+  });
+
+  it.each(['with its head', 'after the answer'])(
+    'survives a body %s that a hook cannot decompress, of a client without a key',
+    async (when) => {
+      const piped = Promise.withResolvers<Gunzip>();
+      gateway = await startGateway(
+        {},
+        mount('/v1', (app) => {
+          app.addHook('preParsing', async (_request, _reply, payload): Promise<Readable> => {
+            const gunzip = payload.pipe(createGunzip());
+            piped.resolve(gunzip);
+            return gunzip;
+          });
+        }),
+      );
+      const request = http.request(`${gateway.baseURL}/chat/completions`, { method: 'POST' });
+      const answered = once(request, 'response');
+      if (when === 'with its head') request.end('garbage');
+      else request.flushHeaders();
+      const [response] = (await answered) as [http.IncomingMessage];
+      expect(response.statusCode).toBe(401);
+      response.resume();
+      const gunzip = await piped.promise;
+      const closed = new Promise((resolve) => gunzip.once('close', resolve));
+      if (!request.writableEnded) request.end('garbage');
+      if (!gunzip.closed) await closed;
+      expect(gunzip.errored?.message).toBe('incorrect header check');
+      // Without one, Node has ended the process.
+      expect(gunzip.listenerCount('error')).toBeGreaterThan(0);
+    },
+  );
 
   it.each(['x', 'multipart/form-data; boundary=a'])(
     'refuses the content type %j in the shape of OpenAI',
