@@ -16,9 +16,10 @@ export interface AnswerEdits {
 /**
  * Edits members of an answer as its bytes pass, in JSON and in each event of a stream; all other bytes pass unchanged.
  *
- * Of a chunk it holds back only what may still have to be removed: a comma and a key. If a cost is to be added, it
- * holds back everything from the end of `usage` to the end of the event or JSON, up to 1 MiB; beyond that no cost is
- * added. Anything that isn't JSON passes unchanged.
+ * Of a chunk it holds back only what may still have to be removed: a comma and a key. Where blanks or the key make that more
+ * than 64 KiB, the rest of the JSON passes unchanged. If a cost is to be added, it holds back everything from the end of
+ * `usage` to the end of the event or JSON, up to 1 MiB; beyond that no cost is added. Anything that isn't JSON passes
+ * unchanged.
  */
 export class AnswerEditor {
   readonly #edits: AnswerEdits;
@@ -59,6 +60,7 @@ export class AnswerEditor {
     if (this.#stream) this.#stream.write(chunk);
     else if (this.#isJson) this.#readJson(chunk, 0, chunk.length);
     else this.#begin(chunk);
+    if (this.#splicer.heldFrom(this.#members.limit) > MAX_UNDECIDED_BYTES) this.#pass();
     return this.#splicer.close(this.#members.limit);
   }
 
@@ -109,14 +111,19 @@ export class AnswerEditor {
     this.#faults += 1;
     if (!this.#json.isClosed || this.#faults > MAX_FAULTS) {
       this.#members.readTo(this.#base + at);
-      this.#members.begin();
-      this.#broken = true;
+      this.#pass();
       return to;
     }
     const next = bytes.indexOf(BRACE, at);
     if (next === -1 || next >= to) return to;
     this.#nextDocument();
     return next;
+  }
+
+  /** The rest of the document passes unchanged. */
+  #pass(): void {
+    this.#members.begin();
+    this.#broken = true;
   }
 
   #endDocument(): void {
@@ -136,5 +143,6 @@ const NOTHING = Buffer.alloc(0);
 const BRACE = 0x7b;
 const BRACKET = 0x5b;
 const BLANK_OR_BOM: ReadonlySet<number> = new Set([0xef, 0xbb, 0xbf, 0x20, 0x09, 0x0a, 0x0d]);
+const MAX_UNDECIDED_BYTES = 65_536;
 /** Most documents in one event; with more it counts as broken. */
 const MAX_FAULTS = 100;

@@ -1,3 +1,5 @@
+import { ChunkCollector, concatChunks } from './body-chunks.ts';
+
 /** Most bytes that are held back for a reserved text. */
 const MAX_HELD_BYTES = 1024 * 1024;
 
@@ -12,7 +14,7 @@ export class Splicer {
   /** Offset of the chunk's first byte. */
   #base = 0;
   /** Bytes between `#at` and the chunk. */
-  #held: Buffer[] = [];
+  readonly #held = new ChunkCollector();
   #out: Buffer[] = [];
   /** Index in `#out` of the reserved text; -1 if there is none. */
   #reserved = -1;
@@ -58,11 +60,16 @@ export class Splicer {
     this.#reserved = -1;
   }
 
+  /** Bytes before the end of the chunk that wouldn't be sent with this limit. */
+  heldFrom(limit: number): number {
+    return this.#base + this.#chunk.length - Math.max(this.#at, limit);
+  }
+
   /** Ends the chunk: copies its bytes before `limit`. Returns the bytes that can be sent. */
   close(limit: number): Buffer | undefined {
     const end = this.#base + this.#chunk.length;
     this.copyTo(Math.min(limit, end));
-    if (this.#at < end) this.#held.push(this.#chunk.subarray(Math.max(0, this.#at - this.#base)));
+    if (this.#at < end) this.#held.add(this.#chunk.subarray(Math.max(0, this.#at - this.#base)));
     return this.#take();
   }
 
@@ -81,10 +88,10 @@ export class Splicer {
   #moveTo(offset: number, out: Buffer[] | undefined): void {
     if (offset <= this.#at) return;
     if (this.#at < this.#base) {
-      const held = Buffer.concat(this.#held);
+      const held = concatChunks(this.#held.take());
       const length = Math.min(offset, this.#base) - this.#at;
       out?.push(held.subarray(0, length));
-      this.#held = length < held.length ? [held.subarray(length)] : [];
+      if (length < held.length) this.#held.add(held.subarray(length));
       this.#at += length;
     }
     if (offset <= this.#at) return;

@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { AnswerEditor } from '../../../src/http/answer-editor.ts';
+import { byteLength } from '../../../src/http/body-chunks.ts';
 import { type AnswerMemberEdits, MemberPlan } from '../../../src/http/member-plan.ts';
 import { runs } from '../../helpers/runs.ts';
 
@@ -222,6 +223,31 @@ describe('an edited answer', () => {
     expect(passed).toEqual([]);
     const last = editor.write(Buffer.from('","b":2}'));
     expect(Buffer.concat([...first, ...last, ...editor.end()]).toString()).toBe('{"a":1,"b":2}');
+  });
+
+  it.each([
+    ['blanks', '{"usage":{"a":1', ' ', ',"cost":9}}'],
+    ['blanks after a comma', '{"usage":{"a":1,', ' ', '"cost":9}}'],
+    ['blanks in an object without members', '{"usage":{', '\n', '"cost":9}}'],
+    ['a key', '{"usage":{"a":1,"', 'k', '":1,"cost":9}}'],
+    ['a comment inside of an event', 'data: {"usage":{"a":1,\n:', 'x', '\ndata: "cost":9}}\n\n'],
+    ['a comment in a member that is hidden', 'data: {"a":[1],"provider":\n:', 'x', '\ndata: 9}\n\n'],
+  ])('holds no more than 64 KiB back for %s of any length', (_what, begin, byte, end) => {
+    const plan = new MemberPlan({ ...EDITS, hidesComments: false });
+    const editor = new AnswerEditor({ plan, model: 'ours', cost: () => COST });
+    const filler = Array.from({ length: 200 }, () => Buffer.alloc(1000, byte));
+    const passed: Buffer[] = [];
+    let given = 0;
+    for (const chunk of [Buffer.from(begin), ...filler]) {
+      given += chunk.length;
+      passed.push(...editor.write(chunk));
+      expect(given - byteLength(passed)).toBeLessThanOrEqual(65_536 + 20);
+    }
+    passed.push(...editor.write(Buffer.from(end)), ...editor.end());
+    expect(Buffer.concat(passed).toString().replaceAll(byte.repeat(1000), '')).toContain(end.slice(-5));
+    // The next event is edited again.
+    if (begin.startsWith('data'))
+      expect(String(editor.write(Buffer.from('data: {"provider":1}\n\n'))[0])).toBe('data: {}\n\n');
   });
 
   it('passes a text of any length as it comes, in the buffers that it came in', () => {
