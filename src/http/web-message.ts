@@ -46,6 +46,10 @@ export async function sendWebResponse(
   answer: Response,
   clientLeft: AbortSignal,
 ): Promise<void> {
+  if (clientLeft.aborted) {
+    cancel(answer.body);
+    return;
+  }
   const headers = new Headers(answer.headers);
   const removed =
     answer.url === '' ? REMOVED_FROM_RESPONSE : [...REMOVED_FROM_RESPONSE, ...REMOVED_FROM_FETCHED];
@@ -60,13 +64,13 @@ export async function sendWebResponse(
     ...waitHeaders,
   });
   if (method === 'HEAD' || !answer.body) {
-    await answer.body?.cancel();
+    cancel(answer.body);
     response.end();
     return;
   }
   const reader = answer.body.getReader();
   const leave = (): void => {
-    void reader.cancel().catch(() => {});
+    cancel(reader);
   };
   clientLeft.addEventListener('abort', leave);
   try {
@@ -83,5 +87,12 @@ export async function sendWebResponse(
     throw error;
   } finally {
     clientLeft.removeEventListener('abort', leave);
+    // Also if writing has failed; of a body that is over it changes nothing.
+    cancel(reader);
   }
+}
+
+/** The body is not read further: its source may stop. That is not waited for, and it may fail. */
+function cancel(body: Pick<ReadableStream, 'cancel'> | null): void {
+  void body?.cancel().catch(() => {});
 }

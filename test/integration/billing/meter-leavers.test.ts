@@ -1,0 +1,78 @@
+import { once } from 'node:events';
+import * as http from 'node:http';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import type { MeteredHandler } from '../../../src/index.ts';
+import { type Gateway, listen, startGateway } from '../../helpers/gateway.ts';
+
+describe('a client of a metered route that leaves', () => {
+  let gateway: Gateway;
+  let server: { close(): Promise<void> };
+
+  beforeEach(async () => {
+    gateway = await startGateway();
+  });
+
+  afterEach(async () => {
+    await server.close();
+    expect((await gateway.router.credits.balance('acct')).held).toBe('0.00');
+    await gateway.close();
+  });
+
+  /** Serves a handler on Node, and returns its URL. */
+  async function serve(handler: MeteredHandler): Promise<string> {
+    const metered = gateway.router.meter(handler, { model: 'embed/small', price: '0.02' });
+    const mounted = await listen(http.createServer(metered), '/v1/embeddings');
+    server = mounted;
+    return mounted.baseURL;
+  }
+
+  const post = (url: string, signal: AbortSignal) =>
+    fetch(url, { method: 'POST', signal, headers: { authorization: `Bearer ${gateway.key}` } });
+
+  it('in the middle of the answer is charged its price', async () => {
+    let cancelled: () => void;
+    const wasCancelled = new Promise<void>((resolve) => {
+      cancelled = resolve;
+    });
+    const url = await serve(
+      () =>
+        new Response(
+          new ReadableStream({
+            start: (controller) => controller.enqueue(Buffer.from('first')),
+            cancel: () => cancelled(),
+          }),
+        ),
+    );
+    const leaving = new AbortController();
+    const settled = gateway.nextSettled();
+    const response = await post(url, leaving.signal);
+    await response.body?.getReader().read();
+    leaving.abort();
+    await wasCancelled;
+    expect(await settled).toMatchObject({ charged: '0.02', ending: 'client_gone' });
+  });
+
+  it.each(['a stream', 'a short text'])(
+    'is charged its price if the handler returns %s afterwards, which is cancelled',
+    async (what) => {
+      const cancelled = Promise.withResolvers<void>();
+      const called = Promise.withResolvers<void>();
+      const stream = new ReadableStream({ cancel: () => cancelled.resolve() });
+      const url = await serve(async (_request, { clientLeft }) => {
+        called.resolve();
+        await once(clientLeft, 'abort');
+        return new Response(what === 'a stream' ? stream : 'short');
+      });
+      const leaving = new AbortController();
+      const settled = gateway.nextSettled();
+      const answer = post(url, leaving.signal);
+      await called.promise;
+      leaving.abort();
+      await expect(answer).rejects.toThrow('This operation was aborted');
+      if (what === 'a stream') await cancelled.promise;
+      expect(await settled).toMatchObject({ charged: '0.02', ending: 'client_gone' });
+    },
+  );
+});
