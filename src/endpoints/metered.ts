@@ -8,7 +8,7 @@ import { AuthenticationError } from '../errors/key-errors.ts';
 import { ModelNotAllowedError } from '../errors/model-errors.ts';
 import { InvalidRequestError } from '../errors/request-errors.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
-import type { ClientConnection, Exchange } from '../http/exchange.ts';
+import { type ClientConnection, ClientDisconnectedError, type Exchange } from '../http/exchange.ts';
 import { type BufferedBytes, readBytes, type SizeLimits } from '../http/read-body.ts';
 import { isResponse, sendWebResponse, webRequest } from '../http/web-message.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
@@ -138,6 +138,7 @@ const MAX_KEY_CHANGES = 5;
  *
  * Charged is what the handler reports, else the whole price of a 2xx response; nothing if it throws before.
  * @throws {RouterError} to send to the client
+ * @throws {ClientDisconnectedError} if the client has left, and the handler stopped for that
  */
 export async function serveMetered(
   exchange: Exchange,
@@ -176,11 +177,23 @@ export async function serveMetered(
     progress.answered(answer.ok);
     await sendWebResponse(exchange, answer, progress.clientLeft);
     progress.sent();
+  } catch (error) {
+    if (progress.clientLeft.aborted && isAbort(error, progress.clientLeft))
+      throw new ClientDisconnectedError();
+    throw error;
   } finally {
     services.running.delete(running);
     active.trace?.ended({ ending: progress.ending }, 0, undefined);
     progress.settle();
   }
+}
+
+/** Whether a handler has failed because it stopped its work; the errors of the official clients have it in their class. */
+function isAbort(error: unknown, { reason }: AbortSignal): boolean {
+  if (error === reason) return true;
+  return (
+    error instanceof Error && [error.name, error.constructor.name].some((name) => name.endsWith('AbortError'))
+  );
 }
 
 async function priceCall(

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
 
+import OpenAI from 'openai';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import type { MeteredHandler } from '../../../src/index.ts';
@@ -75,4 +76,53 @@ describe('a client of a metered route that leaves', () => {
       expect(await settled).toMatchObject({ charged: '0.02', ending: 'client_gone' });
     },
   );
+
+  it.each([
+    ['with the reason of the signal', (signal: AbortSignal) => Promise.reject(signal.reason as Error)],
+    [
+      'as fetch does',
+      (signal: AbortSignal) => fetch('http://127.0.0.1:1/', { signal: AbortSignal.any([signal]) }),
+    ],
+    [
+      'as the official client does',
+      async (signal: AbortSignal) => {
+        const client = new OpenAI({ baseURL: 'http://127.0.0.1:1/', apiKey: 'sk' });
+        await client.models.list({ signal });
+      },
+    ],
+  ])('is no error for a handler that stops %s', async (_how, stop) => {
+    const called = Promise.withResolvers<void>();
+    const url = await serve(async (_request, { clientLeft, charge }) => {
+      charge('0.01');
+      called.resolve();
+      await once(clientLeft, 'abort');
+      await stop(clientLeft);
+      throw new Error('It was not stopped');
+    });
+    const leaving = new AbortController();
+    const settled = gateway.nextSettled();
+    const answer = post(url, leaving.signal);
+    await called.promise;
+    leaving.abort();
+    await expect(answer).rejects.toThrow('This operation was aborted');
+    expect(await settled).toMatchObject({ charged: '0.01', ending: 'client_gone' });
+    expect(gateway.errors).toEqual([]);
+  });
+
+  it('does not hide that its handler failed for another reason', async () => {
+    const called = Promise.withResolvers<void>();
+    const url = await serve(async (_request, { clientLeft }) => {
+      called.resolve();
+      await once(clientLeft, 'abort');
+      throw new Error('out of paper');
+    });
+    const leaving = new AbortController();
+    const settled = gateway.nextSettled();
+    const answer = post(url, leaving.signal);
+    await called.promise;
+    leaving.abort();
+    await expect(answer).rejects.toThrow('This operation was aborted');
+    expect(await settled).toMatchObject({ voided: true, ending: 'client_gone' });
+    expect(gateway.errors.map(({ cause }) => String(cause))).toEqual(['Error: out of paper']);
+  });
 });
