@@ -1,8 +1,20 @@
 import type { Exchange } from './exchange.ts';
 import { drained } from './respond.ts';
+import { pathOf } from './url.ts';
 
-/** Request headers that a handler doesn't get: the key is the router's, and the others belong to the connection. */
-const REMOVED_FROM_REQUEST = ['authorization', 'connection', 'keep-alive', 'transfer-encoding', 'upgrade'];
+/** Request headers that a handler doesn't get: keys are the router's and its proxy's, and the others belong to the connection. */
+const REMOVED_FROM_REQUEST = [
+  'authorization',
+  'connection',
+  'expect',
+  'keep-alive',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+];
 /** Response headers that belong to the connection. */
 const REMOVED_FROM_RESPONSE = ['connection', 'keep-alive', 'transfer-encoding'];
 /** Of a response that `fetch` has decoded, these describe the bytes as they were. */
@@ -17,7 +29,7 @@ export function webRequest({ method, url, headers }: Exchange, body: Buffer, sig
     for (const one of Array.isArray(value) ? value : [value]) given.append(name, one);
   }
   const hasBody = !WITHOUT_BODY.includes(method);
-  return new Request(absoluteUrl(url, headers.host), {
+  return new Request(absoluteUrl(url, String(headers.host ?? headers[':authority'] ?? '')), {
     method,
     headers: given,
     signal,
@@ -25,11 +37,24 @@ export function webRequest({ method, url, headers }: Exchange, body: Buffer, sig
   });
 }
 
-/** Node's requests have a path only, and a client may send any `Host`. */
-function absoluteUrl(url: string, host = ''): string {
-  const base = URL.canParse(`http://${host}`) ? `http://${host}` : 'http://localhost';
-  return new URL(url.startsWith('/') ? `${base}${url}` : url, base).href;
+/** Node's requests have a path only, and a client may send any `Host`: of it, only a host and a port are taken. */
+function absoluteUrl(target: string, host: string): string {
+  const origin = URL.parse(`http://${host}`)?.origin ?? LOCALHOST;
+  const url =
+    URL.parse(target.startsWith('/') ? origin + target : target, origin) ?? localUrl(pathOf(target));
+  // A Request takes no URL with a password.
+  url.username = '';
+  url.password = '';
+  return url.href;
 }
+
+function localUrl(path: string): URL {
+  const url = new URL(LOCALHOST);
+  url.pathname = path;
+  return url;
+}
+
+const LOCALHOST = 'http://localhost';
 
 /** Also of the `fetch` of a package, whose class is another one: undici, or a library that replaces the global one. */
 export function isResponse(value: unknown): value is Response {
