@@ -80,11 +80,13 @@ export async function sendWebResponse(
     answer.url === '' ? REMOVED_FROM_RESPONSE : [...REMOVED_FROM_RESPONSE, ...REMOVED_FROM_FETCHED];
   for (const name of removed) headers.delete(name);
   const cookies = headers.getSetCookie();
+  const vary = [headers.get('vary'), corsHeaders?.['vary']].filter((part) => part != null).join(', ');
   response.writeHead(answer.status, {
     ...Object.fromEntries(headers),
     ...(cookies.length > 0 && { 'set-cookie': cookies }),
     'x-request-id': id,
     ...corsHeaders,
+    ...(vary !== '' && { vary }),
     ...rateLimitHeaders,
     ...waitHeaders,
   });

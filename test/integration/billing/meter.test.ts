@@ -333,6 +333,16 @@ describe('a metered route', () => {
     expect(preflight.headers.get('access-control-allow-origin')).toBe('https://app.example');
   });
 
+  it('tells caches what its handler varies by, and that it varies by origin', async () => {
+    const url = await serve(() => new Response('hi', { headers: { vary: 'accept-language' } }));
+    const settled = gateway.nextSettled();
+    const response = await post(url, {}, { headers: { origin: 'https://app.example' } });
+    expect(await response.text()).toBe('hi');
+    expect(response.headers.get('vary')).toBe('accept-language, origin');
+    expect(response.headers.get('access-control-allow-origin')).toBe('https://app.example');
+    await settled;
+  });
+
   it('is waited for when the router is closed, and tells its handler to stop', async () => {
     const router = (gateway = await withShortClose(gateway)).router;
     const arrived = new EventTarget();
