@@ -17,8 +17,16 @@ const EXPOSED = [
   ]),
 ].join(', ');
 
-/** The headers that let a page of an allowed origin read a response, or, for a preflight, send its request. */
-export function corsHeaders({ method, headers }: Exchange, cors: Cors): Readonly<Record<string, string>> {
+/**
+ * The headers that let a page of an allowed origin read a response, or, for a preflight, send its request.
+ *
+ * @param methods - those of the endpoint
+ */
+export function corsHeaders(
+  { method, headers }: Exchange,
+  cors: Cors,
+  methods: readonly string[],
+): Readonly<Record<string, string>> {
   const vary: Record<string, string> = cors.origins === 'any' ? {} : { vary: 'origin' };
   const { origin } = headers;
   if (origin === undefined || (cors.origins !== 'any' && !cors.origins.has(origin))) return vary;
@@ -28,7 +36,7 @@ export function corsHeaders({ method, headers }: Exchange, cors: Cors): Readonly
   const requestedHeaders = headers['access-control-request-headers'];
   return {
     ...allowed,
-    'access-control-allow-methods': 'GET, HEAD, POST',
+    'access-control-allow-methods': methods.join(', '),
     // Client libraries send their own headers; none of them grants more than the key does.
     ...(requestedHeaders !== undefined && { 'access-control-allow-headers': requestedHeaders }),
     'access-control-max-age': String(cors.maxAgeSeconds),

@@ -35,7 +35,8 @@ export type Endpoint =
   | ModelEndpoint;
 
 /**
- * Answers a request: authenticates it, checks endpoint and method, and calls the endpoint. Never rejects.
+ * Answers a request: authenticates it, checks endpoint and method, and calls the endpoint. Rejects only if the response
+ * throws while an error is sent.
  *
  * An unauthenticated client learns nothing, not even which paths exist; only `OPTIONS` needs no key, and models if they are
  * public.
@@ -53,9 +54,10 @@ export async function route(
   try {
     client = new ClientConnection(exchange.response);
     const cors = corsOf(exchange, services);
-    if (cors) exchange.corsHeaders = corsHeaders(exchange, cors);
+    const allow = endpoint ? allowedMethods(endpoint) : ALL_METHODS;
+    if (cors) exchange.corsHeaders = corsHeaders(exchange, cors, allow);
     if (exchange.method === 'OPTIONS') {
-      sendOptions(exchange, endpoint);
+      sendOptions(exchange, allow);
       return;
     }
     if (services.closing()) throw new RouterClosingError();
@@ -70,7 +72,6 @@ export async function route(
     if (!endpoint || (isAmbiguous(endpoint) && !READ_METHODS.includes(exchange.method))) {
       throw new UnknownEndpointError(exchange.method, pathOf(exchange.url));
     }
-    const allow = allowedMethods(endpoint);
     if (!allow.includes(exchange.method)) throw new MethodNotAllowedError(exchange.method, allow.join(', '));
 
     switch (endpoint.name) {
@@ -216,9 +217,13 @@ function allowedMethods(endpoint: Endpoint): readonly string[] {
 
 const POST_METHODS: readonly string[] = ['POST', 'OPTIONS'];
 const READ_METHODS: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
+const ALL_METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'OPTIONS'];
 
-function sendOptions(exchange: Exchange, endpoint: Endpoint | undefined): void {
-  const allow = endpoint ? allowedMethods(endpoint).join(', ') : 'GET, HEAD, POST, OPTIONS';
-  exchange.response.writeHead(204, { allow, 'x-request-id': exchange.id, ...exchange.corsHeaders });
+function sendOptions(exchange: Exchange, allow: readonly string[]): void {
+  exchange.response.writeHead(204, {
+    allow: allow.join(', '),
+    'x-request-id': exchange.id,
+    ...exchange.corsHeaders,
+  });
   exchange.response.end();
 }

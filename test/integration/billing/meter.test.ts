@@ -323,13 +323,14 @@ describe('a metered route', () => {
     expect(calls).toBe(1);
   });
 
-  it('answers a preflight of the router’s origins', async () => {
-    const url = await serve(OK);
+  it('answers a preflight of the router’s origins, for its methods', async () => {
+    const url = await serve(OK, { ...OPTIONS, methods: ['PUT', 'DELETE'] });
     const preflight = await fetch(url, {
       method: 'OPTIONS',
-      headers: { origin: 'https://app.example', 'access-control-request-method': 'POST' },
+      headers: { origin: 'https://app.example', 'access-control-request-method': 'PUT' },
     });
     expect(preflight.status).toBe(204);
+    expect(preflight.headers.get('access-control-allow-methods')).toBe('PUT, DELETE, OPTIONS');
     expect(preflight.headers.get('access-control-allow-origin')).toBe('https://app.example');
   });
 
