@@ -83,15 +83,8 @@ async function readBody(exchange: Exchange): Promise<unknown> {
   if (body.kind === 'lost' && length === '0' && encoding === undefined) return undefined;
   const bytes = await readBytes({ headers, body }, LIMITS);
   if (bytes.length === 0) return undefined;
-  let repeated: string | undefined;
-  let parsed: unknown;
-  try {
-    repeated = repeatedMember(bytes);
-    parsed = JSON.parse(bytes.toString());
-  } catch {
-    throw new InvalidRequestError('invalid_json', 'The request body is not valid JSON in UTF-8.');
-  }
-  if (repeated === undefined) return parsed;
+  const repeated = repeatedMember(bytes);
+  if (repeated === undefined) return JSON.parse(bytes.toString());
   const shown = repeated.slice(0, 100);
   throw new InvalidRequestError('ambiguous_parameter', `${JSON.stringify(shown)} is given twice.`, shown);
 }
@@ -99,7 +92,7 @@ async function readBody(exchange: Exchange): Promise<unknown> {
 /**
  * The first name that an object has twice: parsers differ on which of the two values counts.
  *
- * @throws {JsonError} if it isn't JSON in UTF-8
+ * @throws {InvalidRequestError} if it isn't JSON in UTF-8
  */
 function repeatedMember(bytes: Uint8Array): string | undefined {
   const seen = new Set<string>();
@@ -117,7 +110,8 @@ function repeatedMember(bytes: Uint8Array): string | undefined {
     value: () => String((containers += 1)),
     close: () => {},
   });
-  scanner.write(bytes);
-  scanner.end();
+  if (!scanner.write(bytes) || !scanner.end()) {
+    throw new InvalidRequestError('invalid_json', 'The request body is not valid JSON in UTF-8.');
+  }
   return repeated;
 }

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { createAdminRouter } from '../../../src/admin.ts';
 import { createChatCompletionsRouter, MemoryStore, StoreUnavailableError } from '../../../src/index.ts';
-import { type AdminDoor, startAdmin } from '../../helpers/admin.ts';
+import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
 import { QUESTION, startGateway } from '../../helpers/gateway.ts';
 
 const GRANTS = '/accounts/acme/grants';
@@ -249,6 +249,23 @@ describe('the admin API, given what can only be a mistake,', () => {
     expect(await door.router.accounts.get('acme')).toMatchObject({ granted: '5.00' });
     expect(await door.router.keys.list('acme')).toEqual([]);
     expect(door.audits).toMatchObject([{ outcome: 'refused', status: 400, code, operator: 'ada' }]);
+  });
+
+  it.each([
+    ['not UTF-8', Buffer.from('{"id":"i1","reason":"a\xff","delta":"1.00","delta":"2.00"}', 'latin1')],
+    ['cut', Buffer.from('{"id":"i1","reason":"a","delta":"1.00"')],
+    ['followed by another', Buffer.from('{"id":"i1","reason":"a","delta":"1.00"}{"delta":"2.00"}')],
+    ['behind a byte order mark', Buffer.from('\uFEFF{"id":"i1","reason":"a","delta":"1.00"}')],
+    ['nested too deep', Buffer.from(`{"id":${'['.repeat(1001)}${']'.repeat(1001)}}`)],
+  ])('refuses JSON that is %s', async (_how, body) => {
+    const response = await door.fetch('/accounts/acme/adjustments', {
+      method: 'POST',
+      body,
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
+    });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { code: 'invalid_json' } });
+    expect(await door.router.accounts.get('acme')).toMatchObject({ granted: '5.00' });
   });
 
   it.each([
