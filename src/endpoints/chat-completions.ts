@@ -1,7 +1,7 @@
 import { type Answer, isLater } from '../async/answer.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
-import { concatChunks, type BodyChunks } from '../http/body-chunks.ts';
+import type { BodyChunks } from '../http/body-chunks.ts';
 import { type BodyBuffer, type BufferedBytes, readChatRequest } from '../http/read-body.ts';
 import { readClientRouting } from '../http/client-routing.ts';
 import { parametersOf } from '../http/request-parameters.ts';
@@ -146,8 +146,7 @@ async function admit(
   const planning = planFor(caller, headers, modelRequest, services);
   const planned = { read, modelRequest, plan: isLater(planning) ? await planning : planning };
   active.trace?.modelResolved(planned.plan.model, request.stream);
-  const idempotencyKey =
-    givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, concatChunks(read.body));
+  const idempotencyKey = givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, read.body);
   const checked = hooks ? await hooks.checked(planned) : planned;
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();

@@ -215,7 +215,7 @@ async function priceCall(
       model: name,
       price: parseAmount(amount, 'price'),
       tokens: tokens ? await tokens(request()) : 0,
-      idempotencyKey: givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, body),
+      idempotencyKey: givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, [body]),
     };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;

@@ -20,11 +20,19 @@ export function idempotencyKeyOf(headers: IncomingHttpHeaders): string | undefin
 }
 
 /** SHA-256 of the key and of the request's body, as stored in the ledger. */
-export async function hashIdempotencyKey(key: string, body: Buffer): Promise<IdempotencyKey> {
+export async function hashIdempotencyKey(key: string, body: readonly Buffer[]): Promise<IdempotencyKey> {
   const hash = createHash('sha256');
-  for (let at = 0; at < body.length; at += SLICE_BYTES) {
-    if (at > 0) await setImmediate();
-    hash.update(body.subarray(at, at + SLICE_BYTES));
+  let hashed = 0;
+  for (const chunk of body) {
+    for (let at = 0; at < chunk.length; at += SLICE_BYTES) {
+      if (hashed >= SLICE_BYTES) {
+        await setImmediate();
+        hashed = 0;
+      }
+      const slice = chunk.subarray(at, at + SLICE_BYTES);
+      hash.update(slice);
+      hashed += slice.length;
+    }
   }
   return { key: createHash('sha256').update(key).digest('hex'), body: hash.digest('hex') };
 }
