@@ -10,7 +10,7 @@ import { InvalidRequestError } from '../errors/request-errors.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
 import { type ClientConnection, ClientDisconnectedError, type Exchange } from '../http/exchange.ts';
 import { type BufferedBytes, readBytes, type SizeLimits } from '../http/read-body.ts';
-import { isResponse, sendWebResponse, webRequest } from '../http/web-message.ts';
+import { isResponse, lazyRequest, sendWebResponse, webRequest } from '../http/web-message.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { Caller } from '../keys/caller.ts';
 import { countedAs } from '../keys/dimensions.ts';
@@ -156,7 +156,7 @@ export async function serveMetered(
   let hold: FixedHold;
   try {
     body = await readBytes(exchange, services.settings, buffer);
-    const request = (): Request => webRequest(exchange, body, closed.signal);
+    const request = (): Request => lazyRequest(exchange, body, closed.signal);
     const call = await priceCall(endpoint, caller, exchange, body, request);
     active.model = call.model;
     active.trace?.modelResolved({ id: call.model, wildcard: undefined }, false);

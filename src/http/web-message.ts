@@ -21,8 +21,36 @@ const REMOVED_FROM_RESPONSE = ['connection', 'keep-alive', 'transfer-encoding'];
 const REMOVED_FROM_FETCHED = ['content-encoding', 'content-length'];
 const WITHOUT_BODY: readonly string[] = ['GET', 'HEAD'];
 
-/** An exchange's request, with its body, as a Web request; without its API key. */
-export function webRequest({ method, url, headers }: Exchange, body: Buffer, signal: AbortSignal): Request {
+/** An exchange's request, with a copy of its body, as a Web request; without its API key. */
+export function webRequest(exchange: Exchange, body: Buffer, signal: AbortSignal): Request {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only by its type may a Buffer be shared memory
+  return requestWith(exchange, body as Uint8Array<ArrayBuffer>, signal);
+}
+
+/** As `webRequest`, but its body is copied only as it is read. */
+export function lazyRequest(exchange: Exchange, body: Buffer, signal: AbortSignal): Request {
+  let at = 0;
+  const pieces = new ReadableStream<Uint8Array>(
+    {
+      pull: (controller) => {
+        const piece = new Uint8Array(body.subarray(at, at + PIECE_BYTES));
+        at += piece.length;
+        if (piece.length > 0) controller.enqueue(piece);
+        else controller.close();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return requestWith(exchange, pieces, signal);
+}
+
+const PIECE_BYTES = 65_536;
+
+function requestWith(
+  { method, url, headers }: Exchange,
+  body: ReadableStream | Uint8Array<ArrayBuffer>,
+  signal: AbortSignal,
+): Request {
   const given = new Headers();
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || REMOVED_FROM_REQUEST.includes(name) || name.startsWith(':')) continue;
@@ -33,7 +61,7 @@ export function webRequest({ method, url, headers }: Exchange, body: Buffer, sig
     method,
     headers: given,
     signal,
-    ...(hasBody && { body: new Uint8Array(body) }),
+    ...(hasBody && { body, duplex: 'half' }),
   });
 }
 
