@@ -3,7 +3,7 @@ import type { AuditEvent } from './audit-log.ts';
 /** Options of every API beside `/v1`. */
 export interface ApiOptions {
   /**
-   * Called for every change that was made or tried, before the response is sent.
+   * Called for every change that was made or tried, before the response is sent, which does not wait for a promise.
    *
    * @default a line of JSON on stderr
    */

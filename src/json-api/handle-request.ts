@@ -55,7 +55,8 @@ export async function handleRequest<Services, Caller extends Actor>(
     if (error.status === 401 && route?.kind === 'page' && acceptsPage(exchange))
       answer = pageResponse(api.page, api.page.signedOut);
   }
-  // Audited before the response is sent: no acknowledged change is missing in the audit log.
+  // `onAudit` is called before the response is sent, which does not wait for it: a sink that is asynchronous may lose an
+  // acknowledged change if the process ends.
   const audited =
     endpoint?.change && route?.kind === 'resource'
       ? api.audit(auditEvent(endpoint.change.action, route.params, context, answer))

@@ -224,7 +224,6 @@ export function createRouterWithTimers(
   });
 }
 
-/** What a host gets of the log of requests. */
 /** What is measured when it is read. */
 function gaugesOf(services: RouterServices): RouterGauges {
   return {
@@ -234,6 +233,7 @@ function gaugesOf(services: RouterServices): RouterGauges {
   };
 }
 
+/** What a host gets of the log of requests. */
 function readerOf(requestLog: RequestLog): RequestLog {
   return {
     find: (id) => requestLog.find(id),
