@@ -190,7 +190,9 @@ export class LedgerModel {
     if (request.checkpoint > request.hold) request.checkpoint = request.hold;
     if (now + leaseMs > request.due) request.due = now + leaseMs;
     const code = covered ? 'ok' : 'no_funds';
-    return reply({ code, hold: request.hold, available: account.spendable() });
+    const spendable = account.spendable();
+    const available = !covered && room !== undefined && room < spendable ? room : spendable;
+    return reply({ code, hold: request.hold, available });
   }
 
   settle({

@@ -177,8 +177,22 @@ export function describeRequests(ledger: LedgerFixture): void {
     it('grows no hold beyond the budget of its key', async () => {
       await createKey('k2', { budgets: [{ amount: 40n, per: 'day' }] });
       await admit(1, 30n, { key: 'k2' });
-      expect(await extend(1, 41n)).toMatchObject({ code: 'no_funds', hold: 30n });
-      expect(await extend(1, 40n)).toMatchObject({ code: 'ok', hold: 40n });
+      expect(await extend(1, 41n)).toMatchObject({ code: 'no_funds', hold: 30n, available: 10n });
+      expect(await extend(1, 40n)).toMatchObject({ code: 'ok', hold: 40n, available: 60n });
+    });
+
+    it('says that the balance is the least where a budget has more left', async () => {
+      await createKey('k2', { budgets: [{ amount: 500n, per: 'day' }] });
+      await admit(1, 30n, { key: 'k2' });
+      expect(await extend(1, 200n)).toMatchObject({ code: 'no_funds', hold: 30n, available: 70n });
+    });
+
+    it('says how far a budget is overrun', async () => {
+      await createKey('k2', { budgets: [{ amount: 40n, per: 'day' }] });
+      await admit(1, 30n, { key: 'k2' });
+      await admit(2, 10n, { key: 'k2' });
+      await settle(2, 15n, { key: 'k2' });
+      expect(await extend(1, 31n)).toMatchObject({ code: 'no_funds', hold: 30n, available: -5n });
     });
 
     it('raises the checkpoint and never lowers it', async () => {

@@ -251,7 +251,10 @@ export type ExtendResult = ReplyMeta &
   /** `available` is what can be spent: the balance and the credit line. */
   (
     | { readonly code: 'ok'; readonly hold: NanoDollars; readonly available: NanoDollars }
-    /** The lease was renewed, but the balance or budget can't cover the larger hold. */
+    /**
+     * The lease was renewed, but the balance or a budget can't cover the larger hold. `available` is by how much it
+     * could grow: what can be spent, or what the tightest budget has left, if that is less; negative if overrun.
+     */
     | { readonly code: 'no_funds'; readonly hold: NanoDollars; readonly available: NanoDollars }
     | { readonly code: 'closed'; readonly state: FinalState }
     | { readonly code: 'unknown' }

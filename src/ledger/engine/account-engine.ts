@@ -163,15 +163,15 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
 
   updateCredits(account, now);
   const more = command.hold - request.amount;
-  const covered = more <= 0n || growHold(account, request, more, now);
+  const available = more > 0n ? growHold(account, request, more, now) : undefined;
   const checkpoint = command.checkpoint > request.checkpoint ? command.checkpoint : request.checkpoint;
   request.checkpoint = smaller(checkpoint, request.amount);
   request.due = Math.max(request.due, now + command.leaseMs);
   account.saveRequest(request);
   return {
-    code: covered ? 'ok' : 'no_funds',
+    code: available === undefined ? 'ok' : 'no_funds',
     hold: request.amount,
-    available: spendable(account),
+    available: available ?? spendable(account),
     ...replyMeta(account, now),
   };
 });
@@ -413,17 +413,22 @@ function takeIdempotencyKey(account: AccountRows, request: RequestRow, { idempot
   request.idempotencyKey = idempotencyKey;
 }
 
-/** Increases a hold by the whole amount, or not at all. */
-function growHold(account: AccountRows, request: RequestRow, more: NanoDollars, now: number): boolean {
+/** Increases a hold by the whole amount, or not at all: then it says by how much it could grow. */
+function growHold(
+  account: AccountRows,
+  request: RequestRow,
+  more: NanoDollars,
+  now: number,
+): NanoDollars | undefined {
   const { totals } = account;
   const holders = holdersOf(account, request);
-  const left = leastBudget(holders, now)?.left;
-  if (more > spendable(account) || (left !== undefined && more > left)) return false;
+  const most = smaller(spendable(account), leastBudget(holders, now)?.left ?? more);
+  if (more > most) return most;
   totals.available -= more;
   totals.held += more;
   request.amount += more;
   countMoreHeld(holders, more, now);
-  return true;
+  return undefined;
 }
 
 /**

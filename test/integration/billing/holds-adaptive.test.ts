@@ -145,6 +145,16 @@ async function open(fields: Record<string, unknown> = {}, init: RequestInit = {}
   };
 }
 
+/** An API key of the account with a budget a day. */
+async function keyWithBudget(amount: bigint): Promise<string> {
+  const elsewhere = createChatCompletionsRouter({ store: 'memory:', providers: {}, models: {} });
+  const { key, id } = await elsewhere.keys.create({ account: 'acct' });
+  const hash = createHash('sha256').update(key).digest('hex');
+  const limits = { budgets: [{ amount, per: 'day' as const }] };
+  await store.createKey({ account: 'acct', key: id, hash, name: 'small', limits });
+  return key;
+}
+
 /** A running request's hold. */
 async function held(): Promise<bigint> {
   return (await store.balance('acct'))!.held;
@@ -334,20 +344,31 @@ describe('a stream whose hold can not grow', () => {
 
   it('ends at the budget of its key as at the balance', async () => {
     await start('5.00');
-    const elsewhere = createChatCompletionsRouter({ store: 'memory:', providers: {}, models: {} });
-    const { key, id } = await elsewhere.keys.create({ account: 'acct' });
-    const budget = { amount: 4_000_000n, per: 'day' as const };
-    const hash = createHash('sha256').update(key).digest('hex');
-    await store.createKey({ account: 'acct', key: id, hash, name: 'small', limits: { budgets: [budget] } });
+    const key = await keyWithBudget(4_000_000n);
     const stream = await open({}, { headers: { authorization: `Bearer ${key}` } });
     const settled = gateway.nextSettled();
-    await stream.send(1000);
-    await stream.receive(1000);
-    // 3,214,000 less 13,000 are 1,067 tokens.
-    await stream.send(70);
+    // The rest of the budget is held at the first growth: 4,000,000 less 13,000 are 1,329 tokens.
+    for (const count of [700, 600]) {
+      await stream.send(count);
+      expect(await stream.receive(count)).toBe(count);
+    }
+    expect(await held()).toBe(4_000_000n);
+    await stream.send(100);
     expect(await stream.receive(1)).toBe(0);
     expect(stream.seen).toContain('credits_exhausted');
-    expect(await settled).toMatchObject({ charged: '0.003013', ending: 'credits_exhausted' });
+    expect(await settled).toMatchObject({ charged: '0.003913', ending: 'credits_exhausted' });
+  });
+
+  it('does not end within a budget that covers its answer', async () => {
+    await start('5.00');
+    const key = await keyWithBudget(6_200_000n);
+    const stream = await open({}, { headers: { authorization: `Bearer ${key}` } });
+    const settled = gateway.nextSettled();
+    await stream.send(1900);
+    expect(await stream.receive(1900)).toBe(1900);
+    stream.end(text('', 'stop'), DONE);
+    await stream.receive(1);
+    expect(await settled).toMatchObject({ charged: '0.005713', ending: 'finished' });
   });
 
   it('ends between two events, wherever the network cut them', async () => {

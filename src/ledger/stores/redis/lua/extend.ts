@@ -32,12 +32,16 @@ if request.state ~= 'H' then return reply(now, 'closed', request.state) end
 
 update_credits(now)
 local code = 'ok'
+-- By how much the hold could grow, where that is not enough.
+local most
 local more = tonumber(ARGV[3]) - request.amount
 if more > 0 then
   local holders = holders_of(request)
   local left = least_budget(holders, now)
   if more > size(spendable()) or (left and more > left) then
     code = 'no_funds'
+    most = spendable()
+    if left and left < size(most) then most = left end
   else
     totals.av = plus(totals.av, 0 - more)
     totals.h = plus(totals.h, more)
@@ -53,7 +57,7 @@ end
 request.checkpoint = math.min(math.max(tonumber(ARGV[5]), request.checkpoint), request.amount)
 request.due = math.max(request.due, now + tonumber(ARGV[4]))
 save_request(request)
-return reply(now, code, decimal(request.amount), decimal(spendable()))
+return reply(now, code, decimal(request.amount), decimal(most or spendable()))
 `,
   (reply) => {
     const code = reply.text();
