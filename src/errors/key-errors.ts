@@ -40,7 +40,7 @@ export class OriginNotAllowedError extends RouterError {
   }
 }
 
-/** Your `authenticate` or `cacheKey` threw or returned an invalid value, so the request can't be authenticated. */
+/** Your `authenticate` or `cacheKey` threw, returned an invalid value or took too long, so the request can't be authenticated. */
 export class AuthenticationUnavailableError extends RouterError {
   readonly status = 503;
   readonly code = 'authentication_unavailable';

@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { LRUCache } from 'lru-cache';
 
-import { type Answer, answerOf } from '../async/answer.ts';
+import { type Answer, answerOf, isLater } from '../async/answer.ts';
+import { withTimeout } from '../async/timeout.ts';
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import { AuthenticationError, AuthenticationUnavailableError } from '../errors/key-errors.ts';
 import { RouterError } from '../errors/router-error.ts';
@@ -28,6 +29,9 @@ export interface AuthenticatorOptions {
   /** The store's clock, in ms since the epoch. */
   readonly now: () => number;
 }
+
+/** How long your `authenticate` may take. All requests of a key wait for one call, so one that hangs must end. */
+const HOOK_TIMEOUT_MS = 10_000;
 
 /** A few hundred bytes each. Rejected keys have their own cache, so a flood of them can't evict valid ones. */
 const MAX_CALLERS = 50_000;
@@ -221,7 +225,8 @@ export class Authenticator {
     const request = this.#options.cacheKey ? { headers } : trackHeaderAccess(lookup);
     let answer: Caller | Error;
     try {
-      const caller = hostCaller(await authenticate(apiKey, request));
+      const given = authenticate(apiKey, request);
+      const caller = hostCaller(isLater(given) ? await withTimeout(given, HOOK_TIMEOUT_MS, timedOut) : given);
       answer = caller ? await this.limited(caller) : new AuthenticationError('invalid_api_key');
     } catch (thrown) {
       answer =
@@ -288,6 +293,10 @@ function accountPolicyOf(version: number, policy: string | undefined): AccountPo
 
 function keySubject(account: string, key: string): string {
   return `${account} ${key}`;
+}
+
+function timedOut(): never {
+  throw new Error(`authenticate has not answered within ${HOOK_TIMEOUT_MS} ms`);
 }
 
 interface KeyLookup {

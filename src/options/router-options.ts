@@ -71,7 +71,8 @@ export interface ChatCompletionsRouterOptions {
    * 401.
    *
    * Called at most once per `keyCacheMs` for the same key, or for each request if it reads the headers and there is no
-   * `cacheKey`. If it throws or returns an invalid value, the client gets a 503 `authentication_unavailable`.
+   * `cacheKey`. If it throws, returns an invalid value or takes longer than 10 seconds, the client gets a 503
+   * `authentication_unavailable`.
    */
   readonly authenticate?: Authenticate;
   /**

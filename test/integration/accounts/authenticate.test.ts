@@ -226,6 +226,23 @@ describe('keys of the host’s own', () => {
     await gateway.close();
   });
 
+  it('are asked for again after a call that does not end: its requests get a 503', async () => {
+    let calls = 0;
+    const authenticator = createAuthenticator(new MemoryStore(), () => {
+      calls += 1;
+      return calls === 1 ? new Promise(() => {}) : { account: 'acct' };
+    });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const both = Promise.allSettled([1, 2].map(async () => authenticator.authenticate(bearer('theirs'))));
+    await vi.advanceTimersByTimeAsync(10_000);
+    vi.useRealTimers();
+    const refused = { status: 503, code: 'authentication_unavailable' };
+    const cause = { message: 'authenticate has not answered within 10000 ms' };
+    expect(await both).toMatchObject([{ reason: { ...refused, cause } }, { reason: refused }]);
+    expect(await authenticator.authenticate(bearer('theirs'))).toMatchObject({ account: 'acct' });
+    expect(calls).toBe(2);
+  });
+
   it('are not evicted by a flood of unauthenticated clients', async () => {
     let asked = 0;
     const authenticator = createAuthenticator(new MemoryStore(), (apiKey) => {
