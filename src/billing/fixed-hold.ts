@@ -173,11 +173,21 @@ export class FixedHolds {
     const result = await this.keeper.admit(admit, session);
     if (result.code === 'frozen') this.keeper.tell({ type: 'frozen', account, requestId });
     const isHeld = result.code === 'ok' || result.code === 'exists';
-    return { result, hold: isHeld ? this.adopt(terms, result.hold) : undefined };
+    return { result, hold: isHeld ? this.#keep(terms, result.hold) : undefined };
   }
 
-  /** Keeps a hold that the store has, as of an earlier process. */
-  adopt(terms: FixedHoldTerms, amount: NanoDollars): FixedHold {
+  /**
+   * Keeps a hold that the store has, as of an earlier process. Its lease is renewed first: it may be about to end.
+   *
+   * @returns undefined if it has ended meanwhile
+   */
+  async takeOver(terms: FixedHoldTerms, amount: NanoDollars): Promise<FixedHold | undefined> {
+    const { code } = await this.renew({ terms, amount });
+    if (code === 'closed' || code === 'unknown') return undefined;
+    return this.find(terms.requestId) ?? this.#keep(terms, amount);
+  }
+
+  #keep(terms: FixedHoldTerms, amount: NanoDollars): FixedHold {
     const hold = new FixedHold(this, terms, amount);
     this.#places.set(hold, this.#open.add(hold));
     this.keeper.renewal.add(hold);
@@ -201,12 +211,10 @@ export class FixedHolds {
     for (const hold of this.#open.values()) hold.close();
   }
 
-  renew({ terms, amount }: FixedHold): Promise<ExtendResult> {
+  async renew({ terms, amount }: Pick<FixedHold, 'terms' | 'amount'>): Promise<ExtendResult> {
     const { store, leaseMs } = this.keeper;
     const { requestId, caller } = terms;
-    return Promise.resolve(
-      store.extend({ account: caller.account, requestId, hold: amount, leaseMs, checkpoint: 0n }),
-    );
+    return store.extend({ account: caller.account, requestId, hold: amount, leaseMs, checkpoint: 0n });
   }
 
   settle(hold: FixedHold, amount: NanoDollars, consumption: Consumption): Promise<FixedCharge> {

@@ -175,7 +175,10 @@ async function earlierHold(
   const { account } = request.caller;
   const { store } = holds.keeper;
   const record = await store.request(account, requestId);
-  if (record?.state === 'held') return creditHold(holds.adopt({ ...terms, requestId }, record.amount));
+  if (record?.state === 'held') {
+    const taken = await holds.takeOver({ ...terms, requestId }, record.amount);
+    return taken && creditHold(taken);
+  }
   if (record?.state === 'settled') return settledHold({ ...terms, requestId }, record.amount);
   // Its process died: this one takes its place, so that the work is charged once.
   if (record?.state === 'expired') await store.void({ account, requestId });

@@ -209,6 +209,23 @@ describeEachStore('a hold for what is not a chat completion', (newLedger) => {
       await hold.void();
     });
 
+    it('has its lease renewed at once by the process that takes it over', async () => {
+      const dying = createRouterWithTimers(
+        { ...PROVIDERS, store: ledger(), hooks: { onError: () => {} } },
+        { leaseMs: 60_000, renewMs: 3_600_000 },
+      );
+      const hold = await dying.holds.open(JOB);
+      const store = openStore(ledger());
+      const due = async () => (await store.request('acme', hold.requestId))?.due ?? 0;
+      const first = await due();
+      const taken = await router.holds.open(JOB);
+      expect(taken.requestId).toBe(hold.requestId);
+      expect(await due()).toBeGreaterThanOrEqual(first + 60_000);
+      await taken.settle('0.30');
+      await hold.settle('0.30');
+      await dying.close();
+    });
+
     it('takes the place of one whose process died, so that the work is charged once', async () => {
       const dying = createRouterWithTimers(
         { ...PROVIDERS, store: ledger(), hooks: { onError: () => {} } },
