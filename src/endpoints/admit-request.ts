@@ -25,7 +25,7 @@ import type { KeyRates } from '../ledger/contract/key-records.ts';
 const MAX_KEY_CHANGES = 5;
 
 export interface AdmitServices extends PlanServices, RoomServices {
-  readonly authenticator: Pick<Authenticator, 'refresh' | 'invalidate'>;
+  readonly authenticator: Pick<Authenticator, 'refresh' | 'reject'>;
   readonly billing: BillingService;
   readonly settings: Settings;
 }
@@ -119,9 +119,7 @@ export function admitRequest(
       }
       if (refusal) {
         // The key cache must not serve a key that the ledger rejected.
-        if (refusal instanceof AuthenticationError) {
-          services.authenticator.invalidate(caller.account, caller.key);
-        }
+        if (refusal instanceof AuthenticationError) services.authenticator.reject(exchange.headers, caller);
         throw refusal;
       }
       const refreshed = services.authenticator.refresh(exchange.headers, caller);

@@ -113,7 +113,7 @@ export function meteredEndpoint(handler: MeteredHandler, options: MeterOptions):
 }
 
 export interface MeteredServices {
-  readonly authenticator: Pick<Authenticator, 'refresh' | 'invalidate'>;
+  readonly authenticator: Pick<Authenticator, 'refresh' | 'reject'>;
   readonly holds: FixedHolds;
   readonly catalog: Catalog;
   readonly settings: SizeLimits & Pick<Settings, 'dimensions'>;
@@ -250,7 +250,7 @@ async function admit(
     if (result.code !== 'changed') {
       const refusal = refusalOf(result, { required: price, affordableTokens: () => 0 });
       // The key cache must not serve a key that the ledger rejected.
-      if (refusal instanceof AuthenticationError) authenticator.invalidate(caller.account, caller.key);
+      if (refusal instanceof AuthenticationError) authenticator.reject(exchange.headers, caller);
       throw refusal;
     }
     caller = await authenticator.refresh(exchange.headers, caller);

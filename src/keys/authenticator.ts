@@ -137,10 +137,17 @@ export class Authenticator {
 
   /** Looks a key up again after the ledger reported a newer version of it, or of its account's policy. */
   async refresh(headers: IncomingHttpHeaders, stale: Caller): Promise<Caller> {
-    const hash = this.#cacheKeyOf(bearerKey(headers.authorization), headers);
-    if (this.#callers.peek(hash) === stale) this.#callers.delete(hash);
+    this.reject(headers, stale);
     this.#policies.delete(stale.account);
     return this.authenticate(headers);
+  }
+
+  /** Removes the caller of one request from the cache, whose key the ledger did not take: no walk through all of them. */
+  reject(headers: IncomingHttpHeaders, caller: Caller): void {
+    // It is in no cache.
+    if (caller.session) return;
+    const hash = this.#cacheKeyOf(bearerKey(headers.authorization), headers);
+    if (this.#callers.peek(hash) === caller) this.#callers.delete(hash);
   }
 
   /** Removes an API key of the ledger from the cache, by its id. */

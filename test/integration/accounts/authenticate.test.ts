@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 
+import { LRUCache } from 'lru-cache';
 import { describe, expect, it, vi } from 'vitest';
 
 import { createApiKeys, type KeyCache } from '../../../src/keys/api-keys.ts';
@@ -258,6 +259,37 @@ describe('keys of the host’s own', () => {
 });
 
 describe('a key that is revoked at another router', () => {
+  it('is not in the cache any more once a completion was refused, and no refusal walks through the cache', async () => {
+    const one = await startGateway({ sessions: { secret: 'x'.repeat(32) } });
+    const other = await startGateway({ store: one.store, sessions: { secret: 'x'.repeat(32) } });
+    const origins = ['https://chat.example.com'];
+    const { session } = one.router.sessions.create({
+      account: 'acct',
+      maxSpend: '1',
+      ttlMs: 60_000,
+      origins,
+    });
+    const get = async (key: string): Promise<number> => {
+      const response = await other.fetch('/models', { headers: bearer(key) });
+      await response.text();
+      return response.status;
+    };
+    expect(await get(one.key)).toBe(200);
+    const [key] = await one.router.keys.list('acct');
+    await one.router.keys.revoke('acct', String(key?.id));
+    await one.router.sessions.revoke(session);
+    const walk = vi.spyOn(LRUCache.prototype, 'entries');
+    for (const revoked of [one.key, session]) {
+      const response = await other.post(QUESTION, { headers: bearer(revoked) });
+      expect(await response.json()).toMatchObject({ error: { code: 'revoked_api_key' } });
+    }
+    expect(walk).not.toHaveBeenCalled();
+    walk.mockRestore();
+    expect(await get(one.key)).toBe(401);
+    await other.close();
+    await one.close();
+  });
+
   it('has no more completions, and GET only for the cache’s time, however much it is used', async () => {
     const one = await startGateway({ keyCacheMs: 300 });
     const other = await startGateway({ store: one.store, keyCacheMs: 300 });
