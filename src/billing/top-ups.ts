@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 
 import { nextTurn } from '../async/slices.ts';
+import { Timeout } from '../async/timeout.ts';
 import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { topUpClaim } from '../ledger/contract/reserved-ids.ts';
@@ -35,7 +36,7 @@ export class TopUps {
     if (!this.#asking.has(account)) this.#asking.set(account, this.#ask(account));
   }
 
-  /** Resolves when the calls that are running have ended; no other begins. */
+  /** Resolves when the calls that are running, or about to run, have ended; no other begins. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all(this.#asking.values());
@@ -46,8 +47,8 @@ export class TopUps {
     const { signal } = this.#closing;
     await nextTurn();
     while (this.#wanted.delete(account)) {
-      if (await this.#topUp(account)) continue;
-      await setTimeout(PAUSE_MS, undefined, { ref: false, signal }).catch(() => {});
+      const isDone = await this.#topUp(account);
+      if (!isDone) await setTimeout(PAUSE_MS, undefined, { ref: false, signal }).catch(() => {});
       if (signal.aborted) break;
     }
     this.#asking.delete(account);
@@ -62,7 +63,7 @@ export class TopUps {
       if (id === undefined) return false;
       const needed = await this.#needed(account);
       if (needed !== undefined) {
-        await topUp.run({ account, id, unspent: formatUsd(needed) });
+        await withinClaim(topUp.run({ account, id, unspent: formatUsd(needed) }), topUp.retryMs);
         if ((await this.#needed(account)) !== undefined) return false;
       }
       // Later, another process may have the claim.
@@ -99,6 +100,20 @@ export class TopUps {
     if (!balance || balance.frozen) return undefined;
     const unspent = balance.available + balance.held;
     return unspent > this.#options.topUp.below ? undefined : unspent;
+  }
+}
+
+/** Waits for a call for as long as its claim lasts: then another may begin, and one that hangs must not be waited for. */
+async function withinClaim(call: unknown, ms: number): Promise<void> {
+  const { promise: claimEnded, reject } = Promise.withResolvers<never>();
+  const timeout = new Timeout(ms, () =>
+    reject(new Error(`thresholds.topUp.run has not ended within ${ms} ms`)),
+  );
+  timeout.unref();
+  try {
+    await Promise.race([call, claimEnded]);
+  } finally {
+    timeout.clear();
   }
 }
 

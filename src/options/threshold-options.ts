@@ -36,7 +36,7 @@ export interface TopUpOptions {
   readonly run: (topUp: TopUp) => unknown;
   /**
    * How long after the beginning of a call the next may begin, in ms, if the account still has no more than `below`: it
-   * failed, its payment is on its way, or its process died.
+   * failed, its payment is on its way, it has not ended, or its process died.
    *
    * @default 600000 (10 minutes)
    */

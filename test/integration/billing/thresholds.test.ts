@@ -295,6 +295,24 @@ describeEachStore('thresholds', (newLedger) => {
       ]);
     });
 
+    it('ask again, with the same id, after a call that does not end', async () => {
+      const run = (topUp: TopUp): Promise<unknown> => {
+        asked.push(topUp);
+        if (asked.length === 1) return new Promise(() => {});
+        return router.credits.grant(topUp.account, '20.00', { id: topUp.id });
+      };
+      const router = open({ topUp: { below: '5.00', run, retryMs: 100 } });
+      await router.credits.grant('acme', '5.50', { id: 'welcome' });
+      await charge(router, '1.00');
+      await vi.waitFor(() => expect(errors).toHaveLength(1), { timeout: 20_000 });
+      expect(String(errors[0]?.cause)).toBe('Error: thresholds.topUp.run has not ended within 100 ms');
+      await charge(router, '0.50');
+      await expect
+        .poll(async () => (await router.credits.balance('acme')).balance, { timeout: 20_000 })
+        .toBe('24.00');
+      expect(asked[1]?.id).toBe(asked[0]?.id);
+    });
+
     it('do not ask for a frozen account', async () => {
       const router = open({ topUp: { below: '5.00', run: (topUp) => asked.push(topUp) } });
       await router.credits.grant('acme', '5.50', { id: 'welcome' });
