@@ -109,7 +109,7 @@ export class HoldKeeper {
     unrecordedKey: CreateKey | undefined,
   ): AdmitResult {
     this.#clock.sync(result.now);
-    if (result.code === 'no_funds') this.#thresholds?.refused(account, result);
+    if (result.code === 'no_funds') this.#thresholds?.refused(account);
     // A recorded key is gone with its account.
     const isRecorded = !externalKey && !unrecordedKey;
     return result.code === 'no_account' && isRecorded ? { ...result, code: 'no_key' } : result;

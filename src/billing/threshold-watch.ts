@@ -1,5 +1,5 @@
 import type { LedgerEvent } from '../ledger/contract/events.ts';
-import type { AdmitResult, SettleResult } from '../ledger/contract/ledger-store.ts';
+import type { SettleResult } from '../ledger/contract/ledger-store.ts';
 import { formatUsd } from '../ledger/contract/money.ts';
 import type { MovedBudget } from '../ledger/contract/key-records.ts';
 import { SHARE_PARTS, type Thresholds } from '../options/resolve-thresholds.ts';
@@ -74,8 +74,8 @@ export class ThresholdWatch {
     }
   }
 
-  /** A request was refused because the balance does not cover it. */
-  refused(account: string, { available }: Extract<AdmitResult, { code: 'no_funds' }>): void {
-    this.#options.topUps?.consider(account, available);
+  /** A request was refused because the balance does not cover it. The reply says what a credit line adds to that. */
+  refused(account: string): void {
+    this.#options.topUps?.consider(account, 0n);
   }
 }

@@ -234,6 +234,18 @@ describeEachStore('thresholds', (newLedger) => {
         .toBe('9.50');
     });
 
+    it('ask for it when a request is refused that a credit line does not cover either', async () => {
+      const router = open({
+        topUp: { below: '1.00', run: ({ account, id }) => router.credits.grant(account, '9.00', { id }) },
+      });
+      await router.credits.grant('acme', '0.50', { id: 'welcome' });
+      await router.credits.setCreditLimit('acme', '20.00');
+      await expect(charge(router, '30.00')).rejects.toMatchObject({ code: 'insufficient_credits' });
+      await expect
+        .poll(async () => (await router.credits.balance('acme')).balance, { timeout: 20_000 })
+        .toBe('9.50');
+    });
+
     it('ask with the id of a process that died, and not while it may be alive', async () => {
       const store = openStore(ledger());
       const since = (await store.claim?.('top-up acme', 3_600_000)) ?? 0;
