@@ -3,7 +3,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { type Allowance, allowanceOf } from '../ledger/contract/allowances.ts';
 import type { CreateKey, KeyStatus } from '../ledger/contract/key-records.ts';
 import type { Balance, LedgerStore, Lot } from '../ledger/contract/ledger-store.ts';
-import { formatUsd, type NanoDollars, smaller } from '../ledger/contract/money.ts';
+import { formatUsd, larger, type NanoDollars, smaller } from '../ledger/contract/money.ts';
 import { fromStore, sendRecord } from './account-record.ts';
 
 /** `GET /credits`: Vercel's `balance` and `total_used`, then `held`, allowances and lots, the key, and OpenRouter's `data`. */
@@ -33,14 +33,15 @@ export async function sendCredits(
   });
 }
 
-/** A page learns what its session may spend, and nothing of the account. */
+/** A page learns what its session may spend, of its own limit and of what the account can pay, and no more of the account. */
 async function sessionBody({ account, key, limits }: CreateKey, store: LedgerStore): Promise<object> {
   const [balance, state] = await Promise.all([store.balance(account), store.keyState(account, key)]);
   const most = limits?.budgets?.[0]?.amount ?? 0n;
   const { spent, held } = state ?? { spent: 0n, held: 0n };
   const left = state?.budgets[0]?.left ?? most;
+  const { available, floor } = balance ?? NO_BALANCE;
   return {
-    balance: formatUsd(smaller(balance?.available ?? 0n, left)),
+    balance: formatUsd(smaller(larger(0n, available - floor), left)),
     total_used: formatUsd(spent),
     held: formatUsd(held),
     currency: 'USD',

@@ -56,6 +56,26 @@ describe('a session', () => {
     expect(gateway.provider.received).toEqual([]);
   });
 
+  it.each([
+    ['what is left of its limit', '0.00', '0.00', '0.50'],
+    ['what the account has, if that is less', '-4.80', '0.00', '0.20'],
+    ['what a credit line pays for an account that owes', '-25.00', '500.00', '0.50'],
+    ['nothing, where the account can pay nothing', '-5.00', '0.00', '0.00'],
+  ])('learns what it may spend: %s', async (_, delta, creditLine, balance) => {
+    const { credits, sessions } = gateway.router;
+    await credits.setCreditLimit('acct', creditLine);
+    if (delta !== '0.00') await credits.adjust('acct', delta, { id: 'less', reason: 'test' });
+    const { session } = sessions.create(SESSION);
+    const response = await gateway.fetch('/credits', bearer(session));
+    expect(await response.json()).toEqual({
+      balance,
+      total_used: '0.00',
+      held: '0.00',
+      currency: 'USD',
+      data: { total_credits: 0.5, total_usage: 0 },
+    });
+  });
+
   it('leaves other keys as they are', async () => {
     const response = await gateway.post(QUESTION, bearer(gateway.key));
     expect(response.status).toBe(200);
