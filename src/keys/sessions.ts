@@ -26,6 +26,7 @@ export interface Sessions {
   create(options: CreateSession): CreatedSession;
   /**
    * Revokes a session: it can't spend any more, in any process. Idempotent; for one that has expired nothing is written.
+   * If its account doesn't exist, that is made, without credits.
    *
    * @returns whose it was
    * @throws {AuthenticationError} if the session was not made here
@@ -122,8 +123,9 @@ export function createSessions(
       const { account, id } = claims;
       if (now() >= claims.expiresAt) return { account, id };
       try {
-        const { code } = await store.createKey(keyOfSession(claims, session));
-        if (code !== 'no_account') await store.revokeKey(account, id);
+        // Also for an account that is made later: then the session must not work.
+        await store.createKey({ ...keyOfSession(claims, session), mustExist: false });
+        await store.revokeKey(account, id);
       } catch (error) {
         throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
       }

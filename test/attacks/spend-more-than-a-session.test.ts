@@ -86,6 +86,13 @@ describeEachStore('who holds a session', (newLedger) => {
     expect(await used()).toBe('0.20');
   });
 
+  it('can not be used once it was revoked before its account existed', async () => {
+    const { session } = router.sessions.create({ ...SESSION, account: 'later' });
+    await router.sessions.revoke(session);
+    await router.credits.grant('later', '5.00', { id: 'first' });
+    expect(await ask(session)).toEqual([401, 'revoked_api_key']);
+  });
+
   it('can not alter it, make one or use one of another router', async () => {
     const { session } = router.sessions.create(SESSION);
     const [payload = '', signature = ''] = session.slice(4).split('.');
