@@ -4,7 +4,7 @@ import { CreditsExhaustedError, CreditStoreUnavailableError } from '../errors/cr
 import { type RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { DeliveryGate } from '../http/relay.ts';
-import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
+import { type ExtendResult, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import type { NanoDollars } from '../ledger/contract/money.ts';
 import {
   firstHold,
@@ -25,6 +25,9 @@ const GROWTH_WAIT_MS = 5000;
 /** Backoff between calls to an unavailable store. */
 const RETRY = { firstMs: 50, maxMs: 1000 };
 
+/** What became of a growth: the ledger has granted or refused it, or it doesn't say. */
+type Growth = 'grown' | 'refused' | 'unknown';
+
 /** A hold that grows with its answer, and keeps what is delivered within the hold.
  *
  * Output is estimated from its text, or counted by the provider if that is more. At 60 % of what the hold
@@ -43,7 +46,7 @@ export class AdaptiveHold implements DeliveryGate {
   #covered = 0;
   /** Output tokens beyond which the hold grows. */
   #growAt = 0;
-  #growing: Promise<'grown' | 'refused'> | undefined;
+  #growing: Promise<Growth> | undefined;
   /** Tokens delivered to the client. */
   #estimated = 0;
   #reported = 0;
@@ -76,7 +79,7 @@ export class AdaptiveHold implements DeliveryGate {
     const grown = this.#waitUntilGrown(() => isLate);
     return withTimeout(grown, GROWTH_WAIT_MS, () => {
       isLate = true;
-      return this.canSend() ? undefined : new CreditStoreUnavailableError();
+      return this.canSend() ? undefined : storeUnavailable();
     });
   }
 
@@ -85,6 +88,7 @@ export class AdaptiveHold implements DeliveryGate {
       const answer = await (this.#growing ??= this.#grow());
       if (isLate() || this.canSend()) return undefined;
       if (answer === 'refused') return new CreditsExhaustedError();
+      if (answer === 'unknown') return storeUnavailable();
     }
   }
 
@@ -110,13 +114,14 @@ export class AdaptiveHold implements DeliveryGate {
   }
 
   /** Never rejects: its caller may not await it. */
-  async #grow(): Promise<'grown' | 'refused'> {
+  async #grow(): Promise<Growth> {
+    let growth: Growth = 'unknown';
     for (let tries = 0; !this.#hold.settled; tries++) {
       try {
-        const grown = await this.#requestMore();
+        growth = await this.#requestMore();
         this.#growing = undefined;
         this.#measure();
-        if (grown) return 'grown';
+        if (growth === 'grown') return growth;
         break;
       } catch (error) {
         if (!(error instanceof StoreUnavailableError)) {
@@ -128,21 +133,31 @@ export class AdaptiveHold implements DeliveryGate {
     }
     this.#growing = undefined;
     this.#growAt = Infinity;
-    return 'refused';
+    return growth;
   }
 
   /** Asks the ledger for twice as much, or for what is left. */
-  async #requestMore(): Promise<boolean> {
+  async #requestMore(): Promise<Growth> {
     const { quote } = this.#hold.terms;
     const output = Math.max(outputTokensEstimate(this.#meter.delivered), this.#reportedNow());
     let tokens = 2 * Math.max(this.#covered, 1);
     while (GROW_AT * tokens < output) tokens *= 2;
     this.#requested = holdFor(quote, tokens);
     const result = await this.#hold.renew(this.#requested);
-    if (result.code !== 'no_funds') return result.code === 'ok';
+    if (result.code !== 'no_funds') return growthOf(result);
 
     const rest = result.hold + result.available;
-    if (rest <= result.hold || rest >= this.#requested) return false;
-    return (await this.#hold.renew(rest)).code === 'ok';
+    if (rest <= result.hold || rest >= this.#requested) return 'refused';
+    return growthOf(await this.#hold.renew(rest));
   }
+}
+
+function growthOf({ code }: ExtendResult): Growth {
+  if (code === 'ok') return 'grown';
+  // Of a hold whose lease has ended, the ledger doesn't say what is left.
+  return code === 'no_funds' ? 'refused' : 'unknown';
+}
+
+function storeUnavailable(): RouterError {
+  return new CreditStoreUnavailableError(undefined, true);
 }

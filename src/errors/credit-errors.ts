@@ -53,21 +53,29 @@ export class CreditsExhaustedError extends RouterError {
   }
 }
 
-/** The credit store is unavailable, or isn't shared by the app's instances: no request is sent without it. */
+/**
+ * The credit store is unavailable, or isn't shared by the app's instances: no request is sent without it, and a stream
+ * ends at what it held.
+ */
 export class CreditStoreUnavailableError extends RouterError {
   readonly status = 503;
   readonly code: 'credit_store_unavailable' | 'store_not_shared';
   readonly type = 'server_error';
   override readonly shouldRetry: boolean;
 
-  /** @param failure - the store's error, for the operator */
-  constructor(failure?: Error) {
+  /**
+   * @param failure - the store's error, for the operator
+   * @param inAnswer - the request was sent, and its answer ends now
+   */
+  constructor(failure?: Error, inAnswer = false) {
     const cause = failure?.cause instanceof Error ? failure.cause : failure;
     const notShared = cause !== undefined && 'code' in cause && cause.code === 'store_not_shared';
     super(
       notShared
         ? 'This server keeps its credits in a file that its instances do not share, so the request was not sent. Its operator must configure another store.'
-        : 'Credits cannot be checked at the moment, so the request was not sent. Try again in a second.',
+        : inAnswer
+          ? 'Credits cannot be checked at the moment, so this answer has ended early.'
+          : 'Credits cannot be checked at the moment, so the request was not sent. Try again in a second.',
       { cause },
     );
     this.code = notShared ? 'store_not_shared' : 'credit_store_unavailable';

@@ -1,4 +1,6 @@
 import { withoutAnswerBytes } from '../platform/as-error.ts';
+import { CreditsExhaustedError } from '../errors/credit-errors.ts';
+import type { RouterError } from '../errors/router-error.ts';
 import { UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 
 /** How the relay of an answer ended. */
@@ -28,6 +30,13 @@ export class RouterClosedError extends Error {
   constructor() {
     super('The router was closed');
   }
+}
+
+/** How an answer ended whose delivery isn't allowed any more. */
+export function withheldEnd(error: RouterError): Pick<RelayEnd, 'ending' | 'error'> {
+  return error instanceof CreditsExhaustedError
+    ? { ending: 'credits_exhausted' }
+    : { ending: 'failed', error };
 }
 
 /** How an interrupted answer ended, and the error that the client sees. */

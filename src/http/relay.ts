@@ -10,7 +10,7 @@ import type { AnswerEditor } from './answer-editor.ts';
 import type { DetachedRead } from './detached-reads.ts';
 import type { ClientConnection, ClientResponse, Exchange } from './exchange.ts';
 import { appendChunks } from './body-chunks.ts';
-import { interruptedEnd, type RelayEnd } from './relay-end.ts';
+import { interruptedEnd, type RelayEnd, withheldEnd } from './relay-end.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
 import { MAX_PART_BYTES, type TurnReader, Turns } from './turns.ts';
 
@@ -266,7 +266,7 @@ class Relay implements BodyReader, TurnReader {
       if (this.#end || this.#afterDisconnect) return;
       if (error) {
         this.#terminate(error);
-        this.#finish({ ending: 'credits_exhausted' });
+        this.#finish(withheldEnd(error));
         body.destroy();
         return;
       }

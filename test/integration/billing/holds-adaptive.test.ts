@@ -442,6 +442,9 @@ describe('a stream whose hold can not grow', () => {
 });
 
 describe('a store that is unavailable when a hold is to grow', () => {
+  const UNAVAILABLE =
+    '{"error":{"message":"Credits cannot be checked at the moment, so this answer has ended early.","type":"server_error","param":null,"code":"credit_store_unavailable"}}';
+
   afterEach(() => {
     vi.useRealTimers();
   });
@@ -477,9 +480,39 @@ describe('a store that is unavailable when a hold is to grow', () => {
     expect(gateway.settled).toEqual([]);
     vi.advanceTimersByTime(1);
     expect(await stream.receive(1)).toBe(0);
-    expect(stream.seen).toContain('"code":"credit_store_unavailable"');
-    expect(await settled).toMatchObject({ charged: '0.001813', ending: 'credits_exhausted' });
+    expect(stream.seen).toContain(UNAVAILABLE);
+    expect(await settled).toMatchObject({ charged: '0.001813', ending: 'failed' });
     answerGrowth();
+  });
+
+  it('that does not know the hold any more ends the stream as one that is unavailable', async () => {
+    await start('5.00');
+    const stream = await open();
+    const settled = gateway.nextSettled();
+    await stream.send(600);
+    await stream.receive(600);
+    const extend = store.extend.bind(store);
+    store.extend = async (command) => extend({ ...command, requestId: `${command.requestId}x` });
+    await stream.send(2000);
+    expect(await stream.receive(1)).toBe(0);
+    expect(stream.seen).toContain(UNAVAILABLE);
+    expect(await settled).toMatchObject({ charged: '0.001813', ending: 'failed' });
+  });
+
+  it('that fails otherwise ends it so too', async () => {
+    const onError = vi.fn<(error: Error) => void>();
+    await start('5.00', { hooks: { onError } });
+    const stream = await open();
+    const settled = gateway.nextSettled();
+    const answerGrowth = store.shut();
+    const asked = store.nextGrowth();
+    await stream.send(2000);
+    await asked;
+    answerGrowth(new Error('a bug'));
+    expect(await stream.receive(1)).toBe(0);
+    expect(stream.seen).toContain(UNAVAILABLE);
+    expect(await settled).toMatchObject({ ending: 'failed' });
+    expect(onError.mock.calls.map(([{ message }]) => message)).toContain('a bug');
   });
 });
 
