@@ -237,6 +237,8 @@ export class BillingService implements HoldServices {
     return andThen(this.store.settle(command), (result) => {
       if (result.code !== 'ok' && result.code !== 'duplicate') {
         this.onError(new Error(`A charge could not be posted: the store says ${result.code}`), requestId);
+        // Nothing was charged, and nothing will be.
+        this.#tell(hold, outcome, undefined, 0n, undefined);
         return;
       }
       const { charged } = result;

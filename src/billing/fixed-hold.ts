@@ -237,6 +237,8 @@ export class FixedHolds {
       });
       if (result.code === 'voided') throw new HoldConflictError('already_voided', requestId);
       if (result.code !== 'ok' && result.code !== 'duplicate') {
+        // Nothing was charged, and nothing will be.
+        this.#tell(hold, consumption, undefined, undefined);
         throw new Error(`A charge could not be posted: the store says ${result.code}`);
       }
       const { charged } = result;

@@ -14,6 +14,7 @@ import type { Model } from '../../../src/catalog/model.ts';
 import type { Settled } from '../../../src/observability/hooks.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import type { Hold } from '../../../src/billing/hold.ts';
+import { FixedHolds, NOTHING_CONSUMED } from '../../../src/billing/fixed-hold.ts';
 import { BillingService, type BillingServiceOptions } from '../../../src/billing/billing-service.ts';
 import { DONE, text, USAGE_EVENT } from '../../helpers/provider.ts';
 
@@ -191,6 +192,31 @@ describe('a lease', () => {
     finish(hold, meter);
     await settlements.drain();
     expect(settled).toMatchObject([{ charged: '0.00011', usageSource: 'estimated' }]);
+  });
+
+  it('that the store refuses to charge is told as a hold of which nothing was charged', async () => {
+    await start();
+    const hold = await admit();
+    const meter = answer(hold);
+    await store.void({ account: 'acct', requestId: hold.terms.requestId });
+    meter.write(bytes(text('Hello') + USAGE_EVENT + DONE));
+    finish(hold, meter);
+    await settlements.drain();
+    expect(errors).toMatchObject([{ message: 'A charge could not be posted: the store says voided' }]);
+    const { requestId } = hold.terms;
+    expect(settled).toMatchObject([{ requestId, voided: true, charged: '0.00', ending: 'finished' }]);
+  });
+
+  it('of a fixed amount that the store refuses to charge is told so, too', async () => {
+    await start();
+    const holds = new FixedHolds(settlements.keeper, (told) => settled.push(told));
+    const requestId = ids.next();
+    const none = { idempotencyKey: undefined, endUser: undefined, dimensions: undefined };
+    const terms = { requestId, caller: CALLER, model: 'images/flux', provider: 'host', tokens: 0, ...none };
+    const { hold } = await holds.open(terms, 1000n);
+    store.settle = async () => ({ code: 'no_account', now: Date.now(), seq: 0n });
+    await expect(hold?.settle(1000n, NOTHING_CONSUMED)).rejects.toThrow('the store says no_account');
+    expect(settled).toMatchObject([{ requestId, voided: true, charged: '0.00', ending: 'finished' }]);
   });
 
   it('that was lost is not renewed again', async () => {
