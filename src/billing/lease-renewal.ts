@@ -4,8 +4,10 @@ import { type ExtendResult, StoreUnavailableError } from '../ledger/contract/led
 
 /** Time from the start of an answer to the first checkpoint: most requests have ended by then. */
 const FIRST_RENEWAL_MS = 250;
-/** Most renewals in flight at a time; the others wait. */
-const MAX_IN_FLIGHT = 16;
+/** Most renewals in flight at a time, while there are few holds; the others wait. */
+const MIN_IN_FLIGHT = 16;
+/** With more holds, one of a hundred is in flight: then no lease ends at a store that takes a second for each. */
+const HOLDS_IN_FLIGHT = 100;
 
 /** The lease of a hold, for its renewal alone. */
 export interface Lease {
@@ -77,7 +79,8 @@ export class LeaseRenewal {
   }
 
   #renewDue(): void {
-    while (this.#inFlight < MAX_IN_FLIGHT) {
+    const most = Math.max(MIN_IN_FLIGHT, this.#holds.size / HOLDS_IN_FLIGHT);
+    while (this.#inFlight < most) {
       const hold = this.#due.shift();
       if (!hold) return;
       if (!hold.lease.slot) continue;

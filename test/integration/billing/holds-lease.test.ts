@@ -293,6 +293,19 @@ describe('signs of life', () => {
     expect(new Set(store.extends.map(({ command }) => command.requestId)).size).toBe(1000);
   });
 
+  it('of ten thousand holds go out 100 at a time: at a slow store, no lease ends', async () => {
+    await start();
+    await store.grant({ account: 'acct', id: 'more', amount: 100_000_000_000n });
+    store.answerMs = 1000;
+    const holds = await Promise.all(Array.from({ length: 10_000 }, admit));
+    await vi.advanceTimersByTimeAsync(30_000 + 89_000);
+    expect(store.mostInFlight).toBe(100);
+    await store.sweep(10_000);
+    await vi.advanceTimersByTimeAsync(30_000);
+    await store.sweep(10_000);
+    expect(await held()).toBe(10_000n * holds[0]!.amount);
+  });
+
   it('of one hold wait for the answer to the last: a slow store is asked less often', async () => {
     await start({ renewMs: 1000 });
     store.answerMs = 10_000;
