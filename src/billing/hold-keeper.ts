@@ -1,6 +1,5 @@
 import { type Answer, answerOf, isLater } from '../async/answer.ts';
 import { SlotList } from '../async/slot-list.ts';
-import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import {
   type Admit,
   type AdmitResult,
@@ -12,6 +11,7 @@ import type { LedgerEvent } from '../ledger/contract/events.ts';
 import type { CreateKey } from '../ledger/contract/key-records.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
+import { fromStore } from '../keys/from-store.ts';
 import { asError } from '../platform/as-error.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import type { ThresholdWatch } from './threshold-watch.ts';
@@ -92,15 +92,13 @@ export class HoldKeeper {
     first: Answer<AdmitResult>,
     unrecordedKey: CreateKey | undefined,
   ): Promise<AdmitResult> {
-    try {
+    return fromStore(async () => {
       const result = this.#answered(terms, await first, unrecordedKey);
       if (result.code === 'no_key' && unrecordedKey) await this.store.createKey(unrecordedKey);
       // The clock here or there was set: its client still waits.
       else if (result.code !== 'stale') return result;
       return this.#answered(terms, await this.#ask(terms), unrecordedKey);
-    } catch (error) {
-      throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
-    }
+    });
   }
 
   #answered(

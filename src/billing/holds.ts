@@ -4,7 +4,8 @@ import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
 import type { Caller } from '../keys/caller.ts';
 import { checkedEndUser, countedAs, tagDimensions } from '../keys/dimensions.ts';
-import { type IdempotencyKey, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
+import { fromStore } from '../keys/from-store.ts';
+import type { IdempotencyKey } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars, parseUsd } from '../ledger/contract/money.ts';
 import { checkAccount, checkKey } from '../ledger/engine/validate-commands.ts';
 import type { DimensionSettings } from '../options/resolve-dimensions.ts';
@@ -291,12 +292,4 @@ export function checkName(what: string, name: unknown): asserts name is string {
 function parseCount(what: string, count: number | undefined): number | undefined {
   if (count === undefined || (Number.isSafeInteger(count) && count >= 0)) return count;
   throw new TypeError(`${what} must be an integer of 0 or more, got ${showValue(count)}`);
-}
-
-async function fromStore<T>(query: () => Promise<T>): Promise<T> {
-  try {
-    return await query();
-  } catch (error) {
-    throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
-  }
 }

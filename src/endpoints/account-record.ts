@@ -1,12 +1,11 @@
 import { CallLimit } from '../async/call-limit.ts';
-import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import { TooManyCallsError } from '../errors/key-errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { sendJson } from '../http/respond.ts';
 import type { Caller } from '../keys/caller.ts';
 import { hasLimits } from '../keys/key-policy.ts';
 import { policyOfTerms } from '../keys/key-terms.ts';
-import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
+import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 
 /** Reads of an account's usage at a time, in a process: each may read thousands of rows. */
 const MAX_READS = 8;
@@ -18,15 +17,6 @@ export function accountReads(): CallLimit {
 /** Sends a record of the caller's own account, which no cache may store. */
 export function sendRecord(exchange: Exchange, body: object): void {
   sendJson(exchange, 200, Buffer.from(JSON.stringify(body)), { 'cache-control': 'no-store' });
-}
-
-/** @throws {CreditStoreUnavailableError} if the store did not answer */
-export async function fromStore<T>(query: () => Promise<T>): Promise<T> {
-  try {
-    return await query();
-  } catch (error) {
-    throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
-  }
 }
 
 /**

@@ -4,7 +4,8 @@ import { type Allowance, allowanceOf } from '../ledger/contract/allowances.ts';
 import type { CreateKey, KeyStatus } from '../ledger/contract/key-records.ts';
 import type { Balance, LedgerStore, Lot } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, larger, type NanoDollars, smaller } from '../ledger/contract/money.ts';
-import { fromStore, sendRecord } from './account-record.ts';
+import { fromStore } from '../keys/from-store.ts';
+import { sendRecord } from './account-record.ts';
 
 /** `GET /credits`: Vercel's `balance` and `total_used`, then `held`, allowances and lots, the key, and OpenRouter's `data`. */
 export async function sendCredits(

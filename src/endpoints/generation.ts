@@ -12,7 +12,8 @@ import type { RequestLogWriter } from '../request-log/request-log.ts';
 import { type LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { findGeneration, type Generation } from '../ledger/operations/generation.ts';
 import { isRequestId } from '../ledger/contract/request-ids.ts';
-import { fromStore, onlyKeyOf, sendRecord } from './account-record.ts';
+import { fromStore } from '../keys/from-store.ts';
+import { onlyKeyOf, sendRecord } from './account-record.ts';
 
 export interface GenerationServices {
   readonly store: LedgerStore;

@@ -5,7 +5,8 @@ import type { BudgetStatus, CreateKey, KeyStatus } from '../ledger/contract/key-
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { DAY_MS, dayOf, type UsageRow } from '../ledger/contract/usage.ts';
-import { fromStore, sendRecord } from './account-record.ts';
+import { fromStore } from '../keys/from-store.ts';
+import { sendRecord } from './account-record.ts';
 
 export interface KeyServices {
   readonly store: LedgerStore;

@@ -6,7 +6,8 @@ import { queryOf } from '../http/url.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { DAY_MS, dayOf, isDay } from '../ledger/contract/usage.ts';
 import type { UsageQueries, UsageSummary } from '../ledger/operations/usage-queries.ts';
-import { fromStore, onlyKeyOf, sendRecord } from './account-record.ts';
+import { fromStore } from '../keys/from-store.ts';
+import { onlyKeyOf, sendRecord } from './account-record.ts';
 
 export interface UsageServices {
   readonly store: LedgerStore;

@@ -4,14 +4,14 @@ import { LRUCache } from 'lru-cache';
 
 import { type Answer, answerOf, isLater } from '../async/answer.ts';
 import { withTimeout } from '../async/timeout.ts';
-import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import { AuthenticationError, AuthenticationUnavailableError } from '../errors/key-errors.ts';
 import { RouterError } from '../errors/router-error.ts';
-import { ACCOUNT_POLICY, type FoundKey } from '../ledger/contract/key-records.ts';
+import { ACCOUNT_POLICY } from '../ledger/contract/key-records.ts';
 import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import type { Authenticate, AuthenticateRequest } from '../options/authenticate-options.ts';
 import { bothRequired, type RequiredLabel, requiredLabels } from '../options/labels.ts';
 import { bothPatterns, ModelPatterns } from '../options/model-patterns.ts';
+import { fromStore } from './from-store.ts';
 import { hostCaller, loggableFailure } from './host-caller.ts';
 import { keptPolicy } from './key-terms.ts';
 import { bearerKey, hashApiKey, isApiKey } from './key-secret.ts';
@@ -247,13 +247,7 @@ export class Authenticator {
   }
 
   async #findInStore(hash: string): Promise<Caller | AuthenticationError> {
-    let record: FoundKey | undefined;
-    try {
-      record = await this.#options.store.findKey(hash);
-    } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) throw error;
-      throw new CreditStoreUnavailableError(error);
-    }
+    const record = await fromStore(() => this.#options.store.findKey(hash));
     if (!record) return new AuthenticationError('invalid_api_key');
     if (record.state === 'revoked') return new AuthenticationError('revoked_api_key');
     if (record.state === 'paused') return new AuthenticationError('paused_api_key');

@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
 
-import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import { AuthenticationError, OriginNotAllowedError } from '../errors/key-errors.ts';
 import { type CreateKey, MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
-import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
+import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { parseUsd } from '../ledger/contract/money.ts';
 import { SESSION_PREFIX } from '../ledger/contract/reserved-ids.ts';
 import { checkAccount, isEndUser } from '../ledger/engine/validate-commands.ts';
@@ -14,6 +13,7 @@ import { optionError } from '../options/resolve-options.ts';
 import type { SessionOptions } from '../options/session-options.ts';
 import { optionsObject } from '../platform/options-object.ts';
 import type { Caller } from './caller.ts';
+import { fromStore } from './from-store.ts';
 import { MAX_SESSION_LENGTH, type SessionClaims, SessionTokens } from './session-tokens.ts';
 
 /** Short-lived keys that a page may hold. */
@@ -122,13 +122,11 @@ export function createSessions(
       const claims = tokens.read(session);
       const { account, id } = claims;
       if (now() >= claims.expiresAt) return { account, id };
-      try {
+      await fromStore(async () => {
         // Also for an account that is made later: then the session must not work.
         await store.createKey({ ...keyOfSession(claims, session), mustExist: false });
         await store.revokeKey(account, id);
-      } catch (error) {
-        throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
-      }
+      });
       return { account, id };
     },
   };
