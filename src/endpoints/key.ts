@@ -22,13 +22,12 @@ export async function sendKey(
 ): Promise<void> {
   const now = clock.now();
   const since = Math.min(mondayOf(now), firstOfMonth(now));
-  const [status, rows] = await fromStore(() =>
+  const [status, own] = await fromStore(() =>
     Promise.all([
       externalKey ? undefined : store.keyState(account, key),
-      accountReads.run(account, () => store.usage(account, dayOf(since), dayOf(now))),
+      accountReads.run(account, () => store.usage(account, dayOf(since), dayOf(now), key)),
     ]),
   );
-  const own = rows.filter((row) => row.key === key);
   sendRecord(exchange, { data: keyBody(key, status, session, spentSince(own, now)) });
 }
 

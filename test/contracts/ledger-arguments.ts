@@ -116,6 +116,7 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['account', () => ledger.store.usage(account, '2026-03-04', '2026-03-04')],
       ['fromDay', () => ledger.store.usage('acme', '2026-3-4', '2026-03-04')],
       ['toDay', () => ledger.store.usage('acme', '2026-03-04', '2026-02-30')],
+      ['key', () => ledger.store.usage('acme', '2026-03-04', '2026-03-04', 'k*')],
     ],
     compactUsage: [
       ['account', () => ledger.store.compactUsage(account, '2026-03-04')],

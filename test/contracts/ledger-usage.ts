@@ -45,6 +45,31 @@ export function describeUsage(ledger: LedgerFixture): void {
       ]);
     });
 
+    it('is read of one key, on the days that are asked for', async () => {
+      const onDay = (n: number, key: string, day: number, more: { model?: string } = {}) =>
+        settle(n, BigInt(n), { force: true, key, requestId: requestId(n, NOON + day * DAY), ...more });
+      for (const key of ['k2', 'k', 'k10']) await createKey(key);
+      await onDay(1, 'k2', 0);
+      await onDay(2, 'k', 0, { model: 'k2 ' });
+      await onDay(3, 'k10', 1);
+      await onDay(4, 'k2', 2, { model: '' });
+      await onDay(5, 'k2', 2, { model: 'k2' });
+      await onDay(6, 'k2', 9);
+      await onDay(7, 'k1', 2, { model: 'k2' });
+      await settle(8, 8n, { force: true, key: 'k', dimensions: { user: 'k2', 'tag:k2': 'k2' } });
+      const charged = async (from: string, to: string, key: string): Promise<bigint[]> => {
+        const rows = await ledger.store.usage('acme', from, to, key);
+        return rows.map((row) => row.charged).toSorted((a, b) => (a < b ? -1 : 1));
+      };
+      expect(await charged('0000-01-01', '9999-12-31', 'k2')).toEqual([1n, 4n, 5n, 6n]);
+      expect(await charged('2026-03-05', '2026-03-13', 'k2')).toEqual([4n, 5n, 6n]);
+      expect(await charged('2026-03-04', '2026-03-12', 'k2')).toEqual([1n, 4n, 5n]);
+      expect(await charged('2026-03-06', '2026-03-06', 'k2')).toEqual([4n, 5n]);
+      expect(await charged('2026-03-07', '2026-03-12', 'k2')).toEqual([]);
+      expect(await charged('2026-03-04', '2026-03-04', 'k')).toEqual([2n, 8n]);
+      expect(await charged('2026-03-04', '2026-03-13', 'k3')).toEqual([]);
+    });
+
     it('is that of the day in which a request was made, whenever it ends', async () => {
       const late = requestId(1, Date.parse('2026-03-04T23:59:59.999Z'));
       clock.now = Date.parse('2026-03-04T23:59:59.999Z');

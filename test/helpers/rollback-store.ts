@@ -86,7 +86,7 @@ export function rollbackStore(clock: { now: number }): RollbackStore {
     balance: (account) => command('balance', (to) => to.balance(account)),
     journal: (account, afterSeq, limit) => command('journal', (to) => to.journal(account, afterSeq, limit)),
     compact: (account, seq) => command('compact', (to) => to.compact(account, seq)),
-    usage: (account, fromDay, toDay) => command('usage', (to) => to.usage(account, fromDay, toDay)),
+    usage: (...query) => command('usage', (to) => to.usage(...query)),
     usageBy: (...query) => command('usageBy', (to) => to.usageBy(...query)),
     compactUsage: (account, beforeDay) =>
       command('compactUsage', (to) => to.compactUsage(account, beforeDay)),

@@ -195,8 +195,8 @@ export class Connection implements LedgerStore {
     return this.#send('compact', account, '', (store) => store.compact(account, seq));
   }
 
-  usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
-    return this.#send('usage', account, '', (store) => store.usage(account, fromDay, toDay));
+  usage(...query: Parameters<LedgerStore['usage']>): Promise<readonly UsageRow[]> {
+    return this.#send('usage', query[0], '', (store) => store.usage(...query));
   }
 
   usageBy(...query: Parameters<LedgerStore['usageBy']>): Promise<readonly DimensionRow[]> {

@@ -28,7 +28,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'ledger/stores/redis': STORES,
   'ledger/stores': ['ledger/contract', 'ledger/stores/memory', 'ledger/stores/redis', 'ledger/stores/sqlite'],
   'ledger/reliability': ['ledger/contract', 'async', 'platform'],
-  'ledger/operations': ['ledger/contract', 'ledger/engine', 'platform'],
+  'ledger/operations': ['ledger/contract', 'ledger/engine', 'async', 'platform'],
   metering: GROUND,
   observability: ['metering', ...GROUND],
   'observability/opentelemetry': ['observability'],

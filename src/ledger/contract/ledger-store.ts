@@ -94,8 +94,8 @@ export interface LedgerStore extends AccountChanges, KeyCommands {
   journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]>;
   /** Compacts lines up to and including `seq` into the account's checkpoint, which is `compacted` in `snapshot`. */
   compact(account: string, seq: bigint): Promise<void>;
-  /** Usage rows of a range of days, both inclusive, as `2026-11-21`; in no particular order. */
-  usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]>;
+  /** Usage rows of a range of days, both inclusive, as `2026-11-21`, of all keys or one; in no particular order. */
+  usage(account: string, fromDay: string, toDay: string, key?: string): Promise<readonly UsageRow[]>;
   /** Usage rows of one dimension: `user`, `provider`, or `tag:` and a name. */
   usageBy(
     account: string,

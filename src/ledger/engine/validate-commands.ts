@@ -80,10 +80,11 @@ export function checkUsageBy(account: string, dimension: string, fromDay: string
   checkDimension('dimension', dimension);
 }
 
-export function checkUsage(account: string, fromDay: string, toDay: string): void {
+export function checkUsage(account: string, fromDay: string, toDay: string, key?: string): void {
   checkAccount(account);
   checkDay('fromDay', fromDay);
   checkDay('toDay', toDay);
+  if (key !== undefined) checkKey(key);
 }
 
 export function checkCompactUsage(account: string, beforeDay: string): void {

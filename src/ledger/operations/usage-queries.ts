@@ -4,6 +4,7 @@ import { findGeneration, type Generation } from './generation.ts';
 import type { LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd } from '../contract/money.ts';
 import { DAY_MS, dayOf, isDay, isDimension, type UsageCounts } from '../contract/usage.ts';
+import { forEachInSlices } from '../../async/slices.ts';
 import { optionsObject } from '../../platform/options-object.ts';
 
 /** Usage of requests, aggregated by UTC day of arrival, account, key and model, or by end user, provider or a tag. */
@@ -11,7 +12,7 @@ export interface UsageQueries {
   /**
    * Sums over a range of days, of one account or all.
    *
-   * Reads 50 accounts at a time, so its memory is bounded by their rows and those that it returns.
+   * Reads 50 accounts at a time, so its memory is bounded by their rows and those that it returns, and sums them in slices.
    *
    * @throws {TypeError} that names an invalid field
    */
@@ -94,7 +95,9 @@ export function createUsageQueries(
         ? inBatches(store.accounts())
         : [[parsed.account]]) {
         const rows = await Promise.all(ids.map((id) => rowsOf(store, id, parsed)));
-        for (const row of rows.flat()) addToGroup(groups, row, parsed.groupBy);
+        for (const ofAccount of rows) {
+          await forEachInSlices(ofAccount, (row) => addToGroup(groups, row, parsed.groupBy));
+        }
       }
       return [...groups.values()]
         .filter(({ counts }) => counts.requests > 0 || counts.charged !== 0n)
@@ -127,15 +130,16 @@ async function rowsOf(store: LedgerStore, account: string, query: ParsedQuery): 
   // Read first: what ends meanwhile is without a value then.
   const byValue = dimension ? await store.usageBy(account, dimension, from, to) : [];
   const rows: NamedRow[] = [];
-  for (const row of await store.usage(account, from, to)) {
-    if ((key !== undefined && row.key !== key) || (model !== undefined && row.model !== model)) continue;
+  await forEachInSlices(await store.usage(account, from, to, key), (row) => {
+    if (model !== undefined && row.model !== model) return;
     rows.push({ ...row, account, ...(dimension && { [dimension]: '' }) });
-  }
+  });
   if (!dimension) return rows;
-  for (const { day, value, dimension: _, ...counts } of byValue) {
+  await forEachInSlices(byValue, (row) => {
+    const { day, value, dimension: _, ...counts } = row;
     rows.push({ ...counts, day, account, [dimension]: value === '' ? OTHERS : value });
     rows.push({ ...negated(counts), day, account, [dimension]: '' });
-  }
+  });
   return rows;
 }
 

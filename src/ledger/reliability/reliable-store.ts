@@ -337,8 +337,8 @@ export class ReliableStore implements LedgerStore {
     return this.#listener.call(() => this.#store.compact(account, seq));
   }
 
-  async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
-    return this.#listener.call(() => this.#store.usage(account, fromDay, toDay));
+  async usage(...query: Parameters<LedgerStore['usage']>): Promise<readonly UsageRow[]> {
+    return this.#listener.call(() => this.#store.usage(...query));
   }
 
   async usageBy(...query: Parameters<LedgerStore['usageBy']>): Promise<readonly DimensionRow[]> {

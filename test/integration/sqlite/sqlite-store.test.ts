@@ -51,6 +51,36 @@ describe('a ledger file', () => {
     await after.close();
   });
 
+  it('is read a page of usage at a time, with a turn of the event loop between', async () => {
+    const store = new SqliteStore(newFile(), { now: () => NOON });
+    await store.grant({ account: 'acme', id: 'g1', amount: 10_000n });
+    const names = Array.from({ length: 1200 }, (_, n) => `n${String(n).padStart(4, '0')}`);
+    await Promise.all(
+      names.map((name, n) => {
+        const ids = { account: 'acme', key: 'k1', model: name, requestId: requestId(n) };
+        const dimensions = { user: `u${n % 900}` };
+        return store.settle({ ...ids, amount: 1n, usage: USAGE, dimensions, force: true });
+      }),
+    );
+    for (const read of [
+      async () => (await store.usage('acme', '2026-03-04', '2026-03-04')).map(({ model }) => model),
+      async () => (await store.usageBy('acme', 'user', '2026-03-04', '2026-03-04')).map(({ value }) => value),
+    ]) {
+      let turns = 0;
+      const reading = read();
+      const count = (): void => {
+        turns += 1;
+        if (turns < 100) setImmediate(count);
+      };
+      setImmediate(count);
+      const found = await reading;
+      expect(turns).toBeGreaterThanOrEqual(2);
+      expect(new Set(found).size).toBe(found.length);
+      expect([900, 1200]).toContain(found.length);
+    }
+    await store.close();
+  });
+
   it('is made by the first command, not by the constructor', async () => {
     const file = newFile();
     const store = new SqliteStore(file);

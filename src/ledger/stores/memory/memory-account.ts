@@ -242,8 +242,10 @@ export class MemoryAccount implements AccountRows {
     else this.#usage.set(id, { ...usage });
   }
 
-  usage(fromDay: string, toDay: string): UsageRow[] {
-    return this.#usageRows().filter(({ day }) => day >= fromDay && day <= toDay);
+  usage(fromDay: string, toDay: string, key?: string): UsageRow[] {
+    return this.#usageRows(
+      (row) => row.day >= fromDay && row.day <= toDay && (key === undefined || row.key === key),
+    );
   }
 
   compactUsage(beforeDay: string): void {
@@ -276,8 +278,10 @@ export class MemoryAccount implements AccountRows {
   }
 
   /** Copies: the rows go on counting. */
-  #usageRows(): UsageRow[] {
-    return Array.from(this.#usage.values(), (row) => ({ ...row }));
+  #usageRows(isWanted: (row: UsageRow) => boolean = () => true): UsageRow[] {
+    const rows: UsageRow[] = [];
+    for (const row of this.#usage.values()) if (isWanted(row)) rows.push({ ...row });
+    return rows;
   }
 
   /** Number of lines at or before `seq`; positions have no gaps. */

@@ -249,9 +249,10 @@ export class MemoryStore implements LedgerStore {
     this.#accounts.get(account)?.compact(seq);
   }
 
-  async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
-    checkUsage(account, fromDay, toDay);
-    return this.#accounts.get(account)?.usage(fromDay, toDay) ?? [];
+  async usage(...query: Parameters<LedgerStore['usage']>): Promise<readonly UsageRow[]> {
+    checkUsage(...query);
+    const [account, ...rest] = query;
+    return this.#accounts.get(account)?.usage(...rest) ?? [];
   }
 
   async usageBy(

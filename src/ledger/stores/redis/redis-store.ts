@@ -372,19 +372,14 @@ export class RedisStore implements LedgerStore {
     while ((await this.#runner.run(compact, this.#keys.ofAccount(account), [String(seq)])) === 'more');
   }
 
-  async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
-    checkUsage(account, fromDay, toDay);
-    return this.#usage.read(account, fromDay, toDay);
+  async usage(...query: Parameters<LedgerStore['usage']>): Promise<readonly UsageRow[]> {
+    checkUsage(...query);
+    return this.#usage.read(...query);
   }
 
-  async usageBy(
-    account: string,
-    dimension: string,
-    fromDay: string,
-    toDay: string,
-  ): Promise<readonly DimensionRow[]> {
-    checkUsageBy(account, dimension, fromDay, toDay);
-    return this.#usage.readBy(account, dimension, fromDay, toDay);
+  async usageBy(...query: Parameters<LedgerStore['usageBy']>): Promise<readonly DimensionRow[]> {
+    checkUsageBy(...query);
+    return this.#usage.readBy(...query);
   }
 
   async compactUsage(account: string, beforeDay: string): Promise<void> {

@@ -12,11 +12,11 @@ export class UsageRows {
     this.#runner = runner;
   }
 
-  /** The rows of a range of days, both inclusive. */
-  async read(account: string, fromDay: string, toDay: string): Promise<UsageRow[]> {
+  /** The rows of a range of days, both inclusive, of all keys or one. */
+  async read(account: string, fromDay: string, toDay: string, key?: string): Promise<UsageRow[]> {
     // A scan may return a field twice.
     const rows = new Map<string, UsageRow>();
-    const pattern = patternOf(fromDay, toDay);
+    const pattern = key === undefined ? patternOf(fromDay, toDay) : `* ${key} *`;
     for await (const row of scanHash(this.#runner, this.#runner.keys.usage(account), pattern)) {
       const day = usageDay(row[0]);
       if (isOfDimension(row[0])) continue;

@@ -239,8 +239,16 @@ export class SqliteAccount implements AccountRows {
     else this.#counts.set(place, { ...usage });
   }
 
-  usage(fromDay: string, toDay: string): UsageRow[] {
-    return this.#sql(USAGE_ROWS).all(this.#id, fromDay, toDay).map(USAGE.read);
+  /** The first rows of a range of days, or those after one, as many as take 2 ms. */
+  usagePage(fromDay: string, toDay: string, after?: UsageRow): UsageRow[] {
+    const { day, key, model } = after ?? { day: fromDay, key: '', model: '' };
+    return this.#sql(USAGE_PAGE).all(this.#id, toDay, day, key, model).map(USAGE.read);
+  }
+
+  usageOfKey(fromDay: string, toDay: string, key: string): UsageRow[] {
+    return this.#sql(USAGE_OF_KEY)
+      .all(this.#id, fromDay, this.#id, toDay, this.#id, key, toDay)
+      .map(USAGE.read);
   }
 
   compactUsage(beforeDay: string): void {
@@ -336,7 +344,7 @@ export class SqliteAccount implements AccountRows {
         expired: integer(compacted, 'compacted_expired'),
         writtenOff: integer(compacted, 'compacted_written_off'),
       },
-      usage: this.usage('', '~'),
+      usage: this.#sql(USAGE_ROWS).all(this.#id).map(USAGE.read),
       usageCompacted: integer(compacted, 'usage_compacted'),
       dimensionUsage: this.dimensions.all(),
     };
@@ -454,7 +462,17 @@ const ADD_COMPACTED = `
 
 const SUMS = USAGE_COUNTS.names.map((column) => `${column} = ${column} + excluded.${column}`);
 const COUNT_USAGE = `${insert('usage', USAGE)} ON CONFLICT DO UPDATE SET ${SUMS.join(', ')}`;
-const USAGE_ROWS = 'SELECT * FROM usage WHERE account = ? AND day >= ? AND day <= ?';
+const USAGE_ROWS = 'SELECT * FROM usage WHERE account = ?';
+const USAGE_PAGE = `${USAGE_ROWS} AND day <= ? AND (day, api_key, model) > (?, ?, ?)
+  ORDER BY day, api_key, model LIMIT 500`;
+/** Finds the days first: each one, and then the key on it, by the index, however many keys there are. */
+const USAGE_OF_KEY = `
+  WITH RECURSIVE days (day) AS (
+    SELECT min(day) FROM usage WHERE account = ? AND day >= ?
+    UNION ALL
+    SELECT (SELECT min(usage.day) FROM usage WHERE account = ? AND usage.day > days.day) FROM days WHERE days.day < ?
+  )
+  SELECT usage.* FROM days CROSS JOIN usage ON account = ? AND usage.day = days.day AND api_key = ? WHERE days.day <= ?`;
 const HAS_USAGE = 'SELECT 1 FROM usage WHERE account = ? AND day < ? LIMIT 1';
 const ADD_COMPACTED_USAGE = `
   UPDATE accounts SET usage_compacted = usage_compacted

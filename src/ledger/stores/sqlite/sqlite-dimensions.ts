@@ -62,9 +62,12 @@ export class SqliteDimensions implements DimensionRows {
     this.#sql(DELETE).run(this.#account, beforeDay);
   }
 
-  /** As saved. */
-  rows(dimension: string, fromDay: string, toDay: string): DimensionRow[] {
-    return this.#sql(ROWS).all(this.#account, dimension, fromDay, toDay).map(DIMENSION_USAGE.read);
+  /** The first rows of a range of days, or those after one, as saved, as many as take 2 ms. */
+  page(dimension: string, fromDay: string, toDay: string, after?: DimensionRow): DimensionRow[] {
+    const place = after ? [after.day, dimension, after.value] : [fromDay, '', ''];
+    return this.#sql(PAGE)
+      .all(this.#account, dimension, toDay, ...place)
+      .map(DIMENSION_USAGE.read);
   }
 
   /** As saved. */
@@ -74,7 +77,8 @@ export class SqliteDimensions implements DimensionRows {
 }
 
 const ALL = 'SELECT * FROM usage_by_dimension WHERE account = ?';
-const ROWS = `${ALL} AND dimension = ? AND day >= ? AND day <= ?`;
+const PAGE = `${ALL} AND dimension = ? AND day <= ? AND (day, dimension, value) > (?, ?, ?)
+  ORDER BY day, dimension, value LIMIT 500`;
 const HAS = `${ALL} AND day = ? AND dimension = ? AND value = ?`;
 const VALUES =
   'SELECT count(*) AS count FROM usage_by_dimension WHERE account = ? AND day = ? AND dimension = ?';

@@ -116,7 +116,9 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
     rows.request(left);
     rows.lines(0n, 10);
     rows.state(account);
-    rows.dimensions.rows('user', '', '~');
+    rows.usagePage('', '~');
+    rows.usageOfKey('', '~', 'k1');
+    rows.dimensions.page('user', '', '~');
   });
   accountNames(sql, '');
   command((rows) => rows.running);

@@ -1,4 +1,4 @@
-import { setTimeout } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { backoff } from '../../../async/backoff.ts';
 import { StoreUnavailableError } from '../../contract/ledger-store.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
@@ -50,6 +50,17 @@ export class SqliteSession {
     return this.#track(this.#timeoutMs, (file) =>
       retryWhileBusy(() => transact(file, 'read', work), this.#timeoutMs),
     );
+  }
+
+  /** Reads page after page, each in a transaction and a turn of the event loop of its own, up to an empty one. */
+  async readPages<Row>(page: (sql: Sql, after: Row | undefined) => readonly Row[]): Promise<Row[]> {
+    const rows: Row[] = [];
+    for (;;) {
+      const next = await this.read((sql) => page(sql, rows.at(-1)));
+      if (next.length === 0) return rows;
+      rows.push(...next);
+      await setImmediate();
+    }
   }
 
   /**

@@ -309,15 +309,25 @@ export class SqliteStore implements LedgerStore {
     await this.#steps(() => this.#command(account, (rows) => rows?.compact(until, COMPACT_STEP) ?? false));
   }
 
-  async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
-    checkUsage(account, fromDay, toDay);
-    return this.#session.read((sql) => SqliteAccount.find(sql, account)?.usage(fromDay, toDay) ?? []);
+  async usage(...query: Parameters<LedgerStore['usage']>): Promise<readonly UsageRow[]> {
+    checkUsage(...query);
+    const [account, fromDay, toDay, key] = query;
+    if (key !== undefined) {
+      return this.#session.read(
+        (sql) => SqliteAccount.find(sql, account)?.usageOfKey(fromDay, toDay, key) ?? [],
+      );
+    }
+    return this.#session.readPages<UsageRow>(
+      (sql, after) => SqliteAccount.find(sql, account)?.usagePage(fromDay, toDay, after) ?? [],
+    );
   }
 
   async usageBy(...query: Parameters<LedgerStore['usageBy']>): Promise<readonly DimensionRow[]> {
     checkUsageBy(...query);
     const [account, ...rest] = query;
-    return this.#session.read((sql) => SqliteAccount.find(sql, account)?.dimensions.rows(...rest) ?? []);
+    return this.#session.readPages<DimensionRow>(
+      (sql, after) => SqliteAccount.find(sql, account)?.dimensions.page(...rest, after) ?? [],
+    );
   }
 
   async compactUsage(account: string, beforeDay: string): Promise<void> {

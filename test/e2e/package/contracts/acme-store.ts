@@ -103,8 +103,8 @@ export class AcmeStore implements LedgerStore {
     return this.#rows.compact(account, seq);
   }
 
-  usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
-    return this.#rows.usage(account, fromDay, toDay);
+  usage(...query: Parameters<LedgerStore['usage']>): Promise<readonly UsageRow[]> {
+    return this.#rows.usage(...query);
   }
 
   usageBy(...query: Parameters<LedgerStore['usageBy']>): Promise<readonly DimensionRow[]> {
