@@ -336,6 +336,19 @@ export function describeCredits(ledger: LedgerFixture): void {
       });
     });
 
+    it('has sums of these lines, which can be read without the rest of the account', async (test) => {
+      test.skip(!ledger.store.compacted);
+      const none = { seq: 0n, at: 0, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
+      expect(await ledger.store.compacted?.('acme')).toEqual(none);
+      expect(await ledger.store.compacted?.('nobody')).toBeUndefined();
+      await settle(1, 150n, { force: true });
+      await ledger.store.compact('acme', 4n);
+      await grant('g4', 4n);
+      const sums = { seq: 4n, at: NOON, granted: 123n, spent: 123n, expired: 0n, writtenOff: 27n };
+      expect(await ledger.store.compacted?.('acme')).toEqual(sums);
+      expect((await state()).compacted).toEqual(sums);
+    });
+
     it('is read after a position though lines before it are folded', async () => {
       await grant('g4', 4n);
       await ledger.store.compact('acme', 1n);

@@ -1,5 +1,6 @@
 import type { AccountChanges } from './account-changes.ts';
 import type { Allowance } from './allowances.ts';
+import type { CompactedSums } from './compacted-sums.ts';
 import type { JournalLine } from './journal-line.ts';
 import type {
   EndUserState,
@@ -18,6 +19,7 @@ import type { DimensionRow, Dimensions, Ending, SettledUsage, UsageRow } from '.
 
 export type * from './account-changes.ts';
 export type * from './allowances.ts';
+export type { CompactedSums } from './compacted-sums.ts';
 export type * from './journal-line.ts';
 export type * from './fleet-view.ts';
 export type { RequestLogPage, RequestLogRow, RequestLogStore } from './request-log.ts';
@@ -94,6 +96,8 @@ export interface LedgerStore extends AccountChanges, KeyCommands {
   journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]>;
   /** Compacts lines up to and including `seq` into the account's checkpoint, which is `compacted` in `snapshot`. */
   compact(account: string, seq: bigint): Promise<void>;
+  /** `compacted` of `snapshot`, for statements and exports, which else read the whole account. */
+  compacted?(account: string): Promise<CompactedSums | undefined>;
   /** Usage rows of a range of days, both inclusive, as `2026-11-21`, of all keys or one; in no particular order. */
   usage(account: string, fromDay: string, toDay: string, key?: string): Promise<readonly UsageRow[]>;
   /** Usage rows of one dimension: `user`, `provider`, or `tag:` and a name. */
@@ -435,16 +439,7 @@ export interface AccountState extends Balance {
   readonly policy?: KeyState;
   /** In no particular order. */
   readonly endUsers: readonly EndUserState[];
-  /** Totals of the journal lines that `compact` removed. */
-  readonly compacted: {
-    readonly seq: bigint;
-    /** The latest time of these lines, in ms; 0 if there are none. */
-    readonly at: number;
-    readonly granted: NanoDollars;
-    readonly spent: NanoDollars;
-    readonly expired: NanoDollars;
-    readonly writtenOff: NanoDollars;
-  };
+  readonly compacted: CompactedSums;
   /** In no particular order. */
   readonly usage: readonly UsageRow[];
   /** The part of `spent` that is in no row of `usage`: that of compacted days. */

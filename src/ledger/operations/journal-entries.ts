@@ -1,10 +1,5 @@
-import type {
-  AccountState,
-  Dimensions,
-  JournalLine,
-  LedgerStore,
-  SettledUsage,
-} from '../contract/ledger-store.ts';
+import { type CompactedSums, compactedSums } from '../contract/compacted-sums.ts';
+import type { Dimensions, JournalLine, LedgerStore, SettledUsage } from '../contract/ledger-store.ts';
 import { formatUsd } from '../contract/money.ts';
 
 /** One change of a balance. */
@@ -118,7 +113,7 @@ export async function* exportAccount(
     const lines = await store.journal(account, position, PAGE);
     const [first] = lines;
     if (first ? first.seq > position + 1n : isFirst) {
-      const compacted = (await store.snapshot(account))?.compacted;
+      const compacted = await compactedSums(store, account);
       if (compacted && compacted.seq > position) {
         yield compactedEntry(account, compacted);
         position = compacted.seq;
@@ -137,7 +132,7 @@ export async function* exportAccount(
   }
 }
 
-function compactedEntry(account: string, compacted: AccountState['compacted']): ExportedEntry {
+function compactedEntry(account: string, compacted: CompactedSums): ExportedEntry {
   return {
     account,
     event: `${account}:compacted:${compacted.seq}`,

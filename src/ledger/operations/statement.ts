@@ -1,3 +1,4 @@
+import { type CompactedSums, compactedSums } from '../contract/compacted-sums.ts';
 import type { JournalLine, LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../contract/money.ts';
 import { csvLine } from '../../platform/csv-line.ts';
@@ -94,22 +95,21 @@ export async function makeStatement(
   }
 }
 
-/** The sums of compacted lines; the whole account is only read if there are any. */
+/** The sums of compacted lines. */
 async function compactedOf(store: LedgerStore, account: string): Promise<CompactedSums | undefined> {
   const [first] = await store.journal(account, 0n, 1);
   if (first?.seq === 1n) return NOTHING_COMPACTED;
-  return (await store.snapshot(account))?.compacted;
+  return await compactedSums(store, account);
 }
 
-interface CompactedSums {
-  readonly seq: bigint;
-  readonly at: number;
-  readonly granted: NanoDollars;
-  readonly spent: NanoDollars;
-  readonly expired: NanoDollars;
-}
-
-const NOTHING_COMPACTED: CompactedSums = { seq: 0n, at: 0, granted: 0n, spent: 0n, expired: 0n };
+const NOTHING_COMPACTED: CompactedSums = {
+  seq: 0n,
+  at: 0,
+  granted: 0n,
+  spent: 0n,
+  expired: 0n,
+  writtenOff: 0n,
+};
 const PAGE = 1000;
 
 function monthRange(month: string): { readonly from: number; readonly to: number } {

@@ -1,3 +1,4 @@
+import { type CompactedSums, compactedSums } from '../contract/compacted-sums.ts';
 import { andThen, type Answer, answerOf, isLater } from '../../async/answer.ts';
 import { RetryQueue, type WaitingCharge } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
@@ -337,6 +338,10 @@ export class ReliableStore implements LedgerStore {
     return this.#listener.call(() => this.#store.compact(account, seq));
   }
 
+  async compacted(account: string): Promise<CompactedSums | undefined> {
+    return this.#listener.call(() => compactedSums(this.#store, account));
+  }
+
   async usage(...query: Parameters<LedgerStore['usage']>): Promise<readonly UsageRow[]> {
     return this.#listener.call(() => this.#store.usage(...query));
   }
@@ -454,7 +459,7 @@ export class ReliableStore implements LedgerStore {
       }
       if (reply.code !== 'ok' && reply.code !== 'exists') return reply;
       // It may have been judged before the rollback, after it, or during the repair.
-      if (account.epoch !== epoch) return this.#undo(command);
+      if (account.epoch !== epoch) return this.#listener.undo(command);
       this.#hold(account, command, reply.hold);
       return reply;
     });
@@ -466,17 +471,6 @@ export class ReliableStore implements LedgerStore {
     const leftovers = idempotencyKey ? this.#postings.leftoversOf(account.id) : [];
     if (leftovers.length === 0 && !account.unpaid && !this.#redo.isRepairing(account)) return undefined;
     return untilRepaired([this.#redo.whole(account), Promise.allSettled(leftovers)]);
-  }
-
-  /** Voids what was admitted, and throws. */
-  async #undo({ account, requestId }: Admit): Promise<never> {
-    try {
-      await this.#listener.call(() => this.#store.void({ account, requestId }));
-    } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) throw error;
-      throw new StoreUnavailableError('unknown', { cause: error });
-    }
-    throw new StoreUnavailableError('no', { cause: new Error('the account went back in time') });
   }
 
   #hold(account: WatchedAccount, admit: Admit, hold: NanoDollars): void {

@@ -146,6 +146,17 @@ export class StoreCaller {
     return isLater(answer) ? this.#awaitReply(answer, sent) : this.#replied(answer, sent);
   }
 
+  /** Voids what was admitted to an account that went back in time, and throws. */
+  async undo({ account, requestId }: Admit): Promise<never> {
+    try {
+      await this.call(() => this.#options.store.void({ account, requestId }));
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) throw error;
+      throw new StoreUnavailableError('unknown', { cause: error });
+    }
+    throw new StoreUnavailableError('no', { cause: new Error('the account went back in time') });
+  }
+
   async #awaitReply<Reply extends AccountReply>(
     answer: Promise<Reply>,
     sent: SentCommand,

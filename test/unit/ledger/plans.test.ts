@@ -1,8 +1,9 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { createAccounts } from '../../../src/ledger/operations/accounts.ts';
 import type { JournalLine } from '../../../src/ledger/contract/ledger-store.ts';
 import { createCredits, type Credits } from '../../../src/ledger/operations/credits.ts';
 import { statementCsv } from '../../../src/ledger/operations/statement.ts';
+import { ReliableStore } from '../../../src/ledger/reliability/reliable-store.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { DAY, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 
@@ -330,6 +331,26 @@ describe('plans', () => {
         opening: '80.00',
         closing: '80.00',
       });
+    });
+
+    it('reads the whole account in no store that has the sums of compacted lines by themselves', async () => {
+      at('2026-02-20T00:00Z');
+      await credits.grant('acme', '100', { id: 'feb' });
+      at('2026-03-01T00:00Z');
+      await spend(1, 10n);
+      await credits.compact('acme', 1);
+      const snapshots = vi.spyOn(store, 'snapshot');
+      const reliable = createCredits(new ReliableStore({ store, tell: () => {} }), () => now);
+      const readBoth = async (): Promise<void> => {
+        expect(await reliable.statement('acme', '2026-03')).toMatchObject({ opening: '100.00' });
+        const exported = await reliable.exportJournal({ account: 'acme' })[Symbol.asyncIterator]().next();
+        expect(JSON.parse(exported.value ?? '')).toMatchObject({ type: 'compacted', granted: '100.00' });
+      };
+      await readBoth();
+      expect(snapshots).not.toHaveBeenCalled();
+      Object.assign(store, { compacted: undefined });
+      await readBoth();
+      expect(snapshots).toHaveBeenCalledTimes(2);
     });
 
     it('puts no line into an earlier month than the one before it, though the clock was set back', async () => {

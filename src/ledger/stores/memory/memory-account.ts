@@ -12,7 +12,7 @@ import {
 } from '../../engine/account-rows.ts';
 import { DeletionQueue, isDueBefore } from './deletion-queue.ts';
 import { DueQueue, type Queued } from './due-queue.ts';
-import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
+import type { AccountState, CompactedSums, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
 import { accountHolders } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { MemoryDimensions } from './memory-dimensions.ts';
@@ -231,6 +231,10 @@ export class MemoryAccount implements AccountRows {
     }
   }
 
+  get compacted(): CompactedSums {
+    return { ...this.#compacted };
+  }
+
   keys(): Iterable<KeyRow> {
     return this.#keys.values();
   }
@@ -266,7 +270,7 @@ export class MemoryAccount implements AccountRows {
       freeLowWater,
       requests: Array.from(this.#requests.values(), (found) => requestRecord(this.#rowOf(found))),
       ...accountHolders(account, this.#keys.values(), this.#endUsers.values()),
-      compacted: { ...this.#compacted },
+      compacted: this.compacted,
       usage: this.#usageRows(),
       usageCompacted: this.#usageCompacted,
       dimensionUsage: this.dimensions.all(),

@@ -44,6 +44,7 @@ import type {
   Allow,
   AllowResult,
   Balance,
+  CompactedSums,
   DeleteAccountResult,
   DeletedAccount,
   DimensionRow,
@@ -247,6 +248,11 @@ export class MemoryStore implements LedgerStore {
   async compact(account: string, seq: bigint): Promise<void> {
     checkCompact(account, seq);
     this.#accounts.get(account)?.compact(seq);
+  }
+
+  async compacted(account: string): Promise<CompactedSums | undefined> {
+    checkAccount(account);
+    return this.#accounts.get(account)?.compacted;
   }
 
   async usage(...query: Parameters<LedgerStore['usage']>): Promise<readonly UsageRow[]> {

@@ -21,6 +21,7 @@ import {
   type Allow,
   type AllowResult,
   type Balance,
+  type CompactedSums,
   type DeleteAccountResult,
   type DeletedAccount,
   type DimensionRow,
@@ -97,6 +98,7 @@ import { settle } from './lua/settle.ts';
 import { snapshot } from './lua/snapshot.ts';
 import { sweep } from './lua/sweep.ts';
 import { compact } from './lua/compact.ts';
+import { compacted } from './lua/compacted.ts';
 import { verify } from './lua/verify.ts';
 import { release } from './lua/void.ts';
 
@@ -370,6 +372,11 @@ export class RedisStore implements LedgerStore {
   async compact(account: string, seq: bigint): Promise<void> {
     checkCompact(account, seq);
     while ((await this.#runner.run(compact, this.#keys.ofAccount(account), [String(seq)])) === 'more');
+  }
+
+  async compacted(account: string): Promise<CompactedSums | undefined> {
+    checkAccount(account);
+    return this.#runner.run(compacted, this.#keys.ofAccount(account), []);
   }
 
   async usage(...query: Parameters<LedgerStore['usage']>): Promise<readonly UsageRow[]> {

@@ -246,8 +246,9 @@ export class SqliteAccount implements AccountRows {
   }
 
   usageOfKey(fromDay: string, toDay: string, key: string): UsageRow[] {
+    const terms = [this.#id, fromDay, this.#id, toDay, this.#id, key, toDay];
     return this.#sql(USAGE_OF_KEY)
-      .all(this.#id, fromDay, this.#id, toDay, this.#id, key, toDay)
+      .all(...terms)
       .map(USAGE.read);
   }
 
@@ -326,7 +327,6 @@ export class SqliteAccount implements AccountRows {
   /** The whole account, as saved. */
   state(account: string): AccountState {
     const { lowestFloor, lowWater, freeLowWater } = this.totals;
-    const compacted = this.#compacted();
     return {
       ...balanceOf(this),
       lowestFloor,
@@ -336,17 +336,23 @@ export class SqliteAccount implements AccountRows {
         .all(this.#id)
         .map((row) => requestRecord(REQUEST.read(row))),
       ...accountHolders(account, this.keys(), this.#endUsers.all()),
-      compacted: {
-        seq: integer(compacted, 'compacted_seq'),
-        at: number(compacted, 'compacted_at'),
-        granted: integer(compacted, 'compacted_granted'),
-        spent: integer(compacted, 'compacted_spent'),
-        expired: integer(compacted, 'compacted_expired'),
-        writtenOff: integer(compacted, 'compacted_written_off'),
-      },
+      compacted: this.compacted,
       usage: this.#sql(USAGE_ROWS).all(this.#id).map(USAGE.read),
-      usageCompacted: integer(compacted, 'usage_compacted'),
+      usageCompacted: integer(this.#compacted(), 'usage_compacted'),
       dimensionUsage: this.dimensions.all(),
+    };
+  }
+
+  /** As saved. */
+  get compacted(): AccountState['compacted'] {
+    const sums = this.#compacted();
+    return {
+      seq: integer(sums, 'compacted_seq'),
+      at: number(sums, 'compacted_at'),
+      granted: integer(sums, 'compacted_granted'),
+      spent: integer(sums, 'compacted_spent'),
+      expired: integer(sums, 'compacted_expired'),
+      writtenOff: integer(sums, 'compacted_written_off'),
     };
   }
 

@@ -28,6 +28,7 @@ import {
   type Allow,
   type AllowResult,
   type Balance,
+  type CompactedSums,
   type DeleteAccountResult,
   type DeletedAccount,
   type DimensionRow,
@@ -307,6 +308,11 @@ export class SqliteStore implements LedgerStore {
     checkCompact(account, seq);
     const until = within64Bits(seq);
     await this.#steps(() => this.#command(account, (rows) => rows?.compact(until, COMPACT_STEP) ?? false));
+  }
+
+  async compacted(account: string): Promise<CompactedSums | undefined> {
+    checkAccount(account);
+    return this.#session.read((sql) => SqliteAccount.find(sql, account)?.compacted);
   }
 
   async usage(...query: Parameters<LedgerStore['usage']>): Promise<readonly UsageRow[]> {
