@@ -15,5 +15,8 @@ export function topUpClaim(account: string): string {
   return `top-up ${account}`;
 }
 
+/** The claim of the process that makes the daily round of maintenance. */
+export const ROUND_CLAIM = 'daily round';
+
 /** Prefixes of ids that the ledger gives: no grant or adjustment may have one. */
 export const RESERVED_PREFIXES: readonly string[] = [ALLOWANCE_PREFIX, REFUND_PREFIX];

@@ -4,6 +4,7 @@ import { hostName } from '../../platform/host-name.ts';
 import type { LedgerEvent } from '../contract/events.ts';
 import { JournalCompaction } from './journal-compaction.ts';
 import type { LedgerStore } from '../contract/ledger-store.ts';
+import { ROUND_CLAIM } from '../contract/reserved-ids.ts';
 
 export interface MaintenanceOptions {
   readonly store: LedgerStore;
@@ -26,8 +27,8 @@ export const GATEWAY_LEASE_MS = 120_000;
  * Background jobs of a store: announces that this gateway uses it, ends leases that ran out, expires due credits, deletes old
  * request records, compacts old journal lines and usage rows, and prunes end users and sessions.
  *
- * Every process runs them, at random times; the first one does the work that is due. The round over all journals runs
- * once a day, and is short if another process has done it.
+ * Every process runs them, at random times; the first one does the work that is due. The round over all accounts runs
+ * once a day, in the process that claims it; of a store without claims, in each.
  */
 export class Maintenance {
   readonly #store: LedgerStore;
@@ -36,6 +37,7 @@ export class Maintenance {
   readonly #random: () => number;
   readonly #journals: JournalCompaction;
   #roundDue = 0;
+  #hasRound = false;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
   #isClosed = false;
@@ -74,8 +76,10 @@ export class Maintenance {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#running;
-    // Not to a store that doesn't answer: the lease ends by itself.
-    if (await this.#announced) await this.#store.announceGateway?.(this.#gateway, 0).catch(() => {});
+    // Not to a store that doesn't answer: the lease and the claim end by themselves.
+    if (!(await this.#announced)) return;
+    await this.#store.announceGateway?.(this.#gateway, 0).catch(() => {});
+    if (this.#hasRound) await this.#store.claim?.(ROUND_CLAIM, 0).catch(() => {});
   }
 
   /** In the background: nothing waits for it. */
@@ -112,12 +116,25 @@ export class Maintenance {
 
   async #visitJournals(): Promise<boolean> {
     if (this.#now() < this.#roundDue) return true;
+    this.#hasRound ||= await this.#claimsRound();
+    if (!this.#hasRound) {
+      this.#roundDue = this.#now() + HOUR_MS * (0.5 + this.#random());
+      return true;
+    }
     if (!(await this.#journals.step())) return false;
+    this.#hasRound = false;
     this.#roundDue = this.#now() + 24 * HOUR_MS * (0.75 + this.#random() / 2);
     return true;
   }
+
+  async #claimsRound(): Promise<boolean> {
+    if (!this.#store.claim) return true;
+    return (await this.#store.claim(ROUND_CLAIM, ROUND_CLAIM_MS)) !== undefined;
+  }
 }
 
+/** By the store's clock. If a process is killed during its round, the next begins after this time. */
+const ROUND_CLAIM_MS = 20 * 60 * 60 * 1000;
 /** Average pause: each one is multiplied by 0.5 to 1.5, so that processes don't run in step. */
 const EVERY_MS = 30_000;
 const BUSY_MS = 1000;

@@ -92,6 +92,8 @@ const MAX_WAITING = 100_000;
  * While the store is unavailable, or the outbox can't be written, nothing is admitted.
  */
 export class ReliableStore implements LedgerStore {
+  /** Undefined of a store without it. */
+  readonly claim?: NonNullable<LedgerStore['claim']>;
   readonly #store: LedgerStore;
   readonly #health: StoreHealth;
   readonly #deliveries: RetryQueue;
@@ -132,6 +134,8 @@ export class ReliableStore implements LedgerStore {
       onLoss: () => this.#redo.storeChanged(),
       onRollback: (account, result) => this.#redo.wentBack(account, result),
     });
+    const claim = store.claim?.bind(store);
+    if (claim) this.claim = (...terms) => this.#listener.call(() => claim(...terms));
     const repetitions = new Replayer(store, this.#window, this.#listener);
     this.#unpaid = new UnpaidCharges({
       window: this.#window,
@@ -308,10 +312,6 @@ export class ReliableStore implements LedgerStore {
   /** Not retried: the next announcement follows soon. */
   async announceGateway(gateway: string, leaseMs: number): Promise<void> {
     await this.#store.announceGateway?.(gateway, leaseMs);
-  }
-
-  async claim(name: string, leaseMs: number): Promise<number | undefined> {
-    return this.#listener.call(async () => this.#store.claim?.(name, leaseMs));
   }
 
   async liveGateways(): Promise<ReadonlyMap<string, number>> {

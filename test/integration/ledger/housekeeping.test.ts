@@ -2,7 +2,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { LedgerEvent } from '../../../src/ledger/contract/events.ts';
 import { Maintenance } from '../../../src/ledger/operations/maintenance.ts';
-import { type JournalLine, StoreUnavailableError } from '../../../src/ledger/contract/ledger-store.ts';
+import {
+  type JournalLine,
+  type LedgerStore,
+  StoreUnavailableError,
+} from '../../../src/ledger/contract/ledger-store.ts';
+import { ReliableStore } from '../../../src/ledger/reliability/reliable-store.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { DAY, HOUR, MINUTE, NOON, requestId } from '../../contracts/ledger-fixture.ts';
 import { startGateway } from '../../helpers/gateway.ts';
@@ -53,9 +58,15 @@ function open({
   journalRetentionDays = 90,
   usageRetentionDays = 400,
   random = (): number => 0.5,
+  of = store,
+}: {
+  journalRetentionDays?: number;
+  usageRetentionDays?: number;
+  random?: () => number;
+  of?: LedgerStore;
 } = {}): Maintenance {
   const housekeeping = new Maintenance({
-    store,
+    store: of,
     emit: (event) => events.push(event),
     onError: (error) => errors.push(error),
     journalRetentionDays,
@@ -208,6 +219,56 @@ describe('the daily round over all journals', () => {
     vi.setSystemTime(Date.now() + 2 * DAY);
     await vi.advanceTimersByTimeAsync(MINUTE);
     expect(await positions()).toEqual([]);
+  });
+
+  /** Starts so many with a store of their own over the same one; resolves to how many rounds each has made. */
+  const openMany = async (count: number): Promise<{ rounds: number[]; started: Maintenance[] }> => {
+    await store.grant({ account: 'acme', id: 'g1', amount: 1n });
+    const rounds = Array.from({ length: count }, () => 0);
+    const started = rounds.map((_, n) => {
+      const own = new ReliableStore({ store, tell: () => {} });
+      const prune = own.prune.bind(own);
+      own.prune = async (account) => {
+        rounds[n]! += 1;
+        return prune(account);
+      };
+      const each = open({ of: own });
+      each.start();
+      return each;
+    });
+    return { rounds, started };
+  };
+
+  it('is made by one process of those that share the store', async () => {
+    const { rounds } = await openMany(3);
+    for (const sum of [1, 2, 3]) {
+      await vi.advanceTimersByTimeAsync(20 * HOUR);
+      expect(rounds.reduce((total, each) => total + each)).toBe(sum);
+    }
+  });
+
+  it('is made by each of them where the store has no claims', async () => {
+    Object.assign(store, { claim: undefined });
+    const { rounds } = await openMany(3);
+    await vi.advanceTimersByTimeAsync(HOUR);
+    expect(rounds).toEqual([1, 1, 1]);
+  });
+
+  it('goes on in another process once that which makes it is closed, or 20 hours after it died', async () => {
+    const { rounds, started } = await openMany(2);
+    for (let n = 0; n < 150; n++) await store.grant({ account: `a${n}`, id: 'g1', amount: 1n });
+    await vi.advanceTimersByTimeAsync(30 * MINUTE);
+    expect(rounds).toEqual([100, 0]);
+    await started[0]?.close();
+    await vi.advanceTimersByTimeAsync(HOUR + MINUTE);
+    expect(rounds).toEqual([100, 151]);
+    const other = await openMany(1);
+    expect(await store.claim('daily round', 0)).toBeUndefined();
+    expect(await store.claim('daily round', 20 * HOUR)).toBe(Date.now());
+    await vi.advanceTimersByTimeAsync(19 * HOUR);
+    expect(other.rounds).toEqual([0]);
+    await vi.advanceTimersByTimeAsync(3 * HOUR);
+    expect(other.rounds[0]! + rounds[1]! - 151).toBe(151);
   });
 
   it('folds nothing where all is to be kept', async () => {
