@@ -187,6 +187,8 @@ export interface RouterGauges {
   waitingCharges(): number;
   /** Number of requests that wait in line for targets with room. */
   waitingRequests(): number;
+  /** `close()` is over: the values won't change any more, and the object should be dropped. */
+  isClosed(): boolean;
 }
 
 export interface Settled {

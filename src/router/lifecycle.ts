@@ -17,6 +17,7 @@ export class RouterLifecycle {
   readonly #keys = new KeyCheck();
   #isStarted = false;
   #closed: Promise<void> | undefined;
+  #isClosed = false;
 
   constructor(services: RouterServices, requests: SlotList<ActiveRequest>) {
     this.#services = services;
@@ -25,6 +26,11 @@ export class RouterLifecycle {
 
   get isClosing(): boolean {
     return this.#closed !== undefined;
+  }
+
+  /** Nothing runs any more. */
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   /** Starts ledger maintenance, model discovery and warm connections. Called by each request: a router that serves none stays idle. */
@@ -66,7 +72,9 @@ export class RouterLifecycle {
   }
 
   close(): Promise<void> {
-    return (this.#closed ??= this.#close());
+    return (this.#closed ??= this.#close().finally(() => {
+      this.#isClosed = true;
+    }));
   }
 
   async #close(): Promise<void> {

@@ -177,7 +177,7 @@ export function createRouterWithTimers(
     await billing.posted(requestId);
   }
 
-  const gauges = gaugesOf(services);
+  const gauges = gaugesOf(services, lifecycle);
   hooks.onRouter(gauges);
   return Object.assign(createNodeHandler(handle, newId), {
     fetch: createWebHandler(handle, newId),
@@ -225,11 +225,12 @@ export function createRouterWithTimers(
 }
 
 /** What is measured when it is read. */
-function gaugesOf(services: RouterServices): RouterGauges {
+function gaugesOf(services: RouterServices, lifecycle: RouterLifecycle): RouterGauges {
   return {
     health: () => services.breakers.statuses(services.catalog.targets),
     waitingCharges: () => services.store.waitingCharges,
     waitingRequests: () => services.waitingLine.length,
+    isClosed: () => lifecycle.isClosed,
   };
 }
 

@@ -1,6 +1,7 @@
 import { type Attributes, type Counter, type Histogram, type Meter, ValueType } from '@opentelemetry/api';
 
-import type { Hooks, RouterGauges } from '../hooks.ts';
+import type { Hooks } from '../hooks.ts';
+import { OpenRouters } from '../open-routers.ts';
 import { attemptAttributes, attemptError, providerName, responseError } from './conventions.ts';
 
 /** Bucket boundaries that the semantic conventions recommend. */
@@ -16,13 +17,15 @@ type MetricHooks<Name extends keyof Hooks> = Required<Pick<Hooks, Name>>;
 export function metricHooks(
   meter: Meter,
 ): MetricHooks<'onRouter' | 'onRequest' | 'onResponse' | 'onSettled' | 'onError' | 'onLedgerEvent'> {
-  const routers: RouterGauges[] = [];
+  const routers = new OpenRouters();
   const requests = requestMetrics(meter);
   const routing = routingMetrics(meter);
   const attempts = attemptMetrics(meter);
   addGauges(meter, routers);
   return {
-    onRouter: (router) => routers.push(router),
+    onRouter: (router) => {
+      routers.add(router);
+    },
     onRequest: requests.onRequest,
     onResponse: (ended) => {
       requests.onResponse(ended);
@@ -203,14 +206,14 @@ function eventMetrics(meter: Meter): MetricHooks<'onError' | 'onLedgerEvent'> {
 }
 
 /** Gauges that are read from the routers at each collection. */
-function addGauges(meter: Meter, routers: readonly RouterGauges[]): void {
+function addGauges(meter: Meter, routers: OpenRouters): void {
   meter
     .createObservableGauge('ccr.charge.waiting', {
       unit: '{charge}',
       description: 'Charges waiting for the store, including those in the outbox.',
     })
     .addCallback((result) => {
-      result.observe(routers.reduce((sum, router) => sum + router.waitingCharges(), 0));
+      result.observe(routers.sum((router) => router.waitingCharges()));
     });
   meter
     .createObservableGauge('ccr.request.waiting', {
@@ -218,7 +221,7 @@ function addGauges(meter: Meter, routers: readonly RouterGauges[]): void {
       description: 'Requests that wait in line for a target with room.',
     })
     .addCallback((result) => {
-      result.observe(routers.reduce((sum, router) => sum + router.waitingRequests(), 0));
+      result.observe(routers.sum((router) => router.waitingRequests()));
     });
   meter
     .createObservableGauge('ccr.target.up', {
@@ -226,7 +229,7 @@ function addGauges(meter: Meter, routers: readonly RouterGauges[]): void {
       description: 'Whether a target is in use; 0 while it is ejected.',
     })
     .addCallback((result) => {
-      for (const { provider, model, state } of routers.flatMap((router) => router.health())) {
+      for (const { provider, model, state } of routers.all().flatMap((router) => router.health())) {
         result.observe(state === 'ejected' ? 0 : 1, targetAttributes(provider, model));
       }
     });

@@ -1,4 +1,5 @@
-import type { Hooks, ResponseEnded, RouterGauges, TargetStatus } from '../hooks.ts';
+import type { Hooks, ResponseEnded, TargetStatus } from '../hooks.ts';
+import { OpenRouters } from '../open-routers.ts';
 import type { Registry } from './registry.ts';
 
 /** Labels with one value per customer: off by default. */
@@ -16,7 +17,7 @@ type MetricHooks<Name extends keyof Hooks> = Required<Pick<Hooks, Name>>;
 
 /** Adds the metrics of routers to a registry; returns the hooks that update them. */
 export function routerMetrics(registry: Registry, customerLabels: readonly CustomerLabel[]): Hooks {
-  const routers: RouterGauges[] = [];
+  const routers = new OpenRouters();
   const requests = requestMetrics(registry, customerLabels);
   const attempts = attemptMetrics(registry);
   const settlements = settlementMetrics(registry, customerLabels);
@@ -24,7 +25,9 @@ export function routerMetrics(registry: Registry, customerLabels: readonly Custo
   addGauges(registry, routers);
   return {
     keepsDefaultLog: true,
-    onRouter: (router) => routers.push(router),
+    onRouter: (router) => {
+      routers.add(router);
+    },
     onRequest: requests.onRequest,
     onResponse: (ended) => {
       requests.onResponse(ended);
@@ -217,15 +220,15 @@ function eventMetrics(registry: Registry): MetricHooks<'onError' | 'onLedgerEven
 }
 
 /** Gauges that are read from the routers on each scrape. */
-function addGauges(registry: Registry, routers: readonly RouterGauges[]): void {
+function addGauges(registry: Registry, routers: OpenRouters): void {
   registry.gauge(
     'ccr_charges_waiting',
     'Charges waiting for the store, including those in the outbox.',
     [],
-    () => [[{}, routers.reduce((sum, router) => sum + router.waitingCharges(), 0)]],
+    () => [[{}, routers.sum((router) => router.waitingCharges())]],
   );
   registry.gauge('ccr_requests_waiting', 'Requests that wait in line for a target with room.', [], () => [
-    [{}, routers.reduce((sum, router) => sum + router.waitingRequests(), 0)],
+    [{}, routers.sum((router) => router.waitingRequests())],
   ]);
   const addTargetGauge = (name: string, help: string, read: (target: TargetStatus) => number): void => {
     registry.gauge(name, help, ['provider', 'upstream_model'], () =>
@@ -255,8 +258,9 @@ function modelLabel({ wildcard, model }: ResponseEnded): string {
   return wildcard ?? model ?? NONE;
 }
 
-/** The targets of all routers; of two for the same model, the one with more failures. */
-function targetsOf(routers: readonly RouterGauges[]): readonly TargetStatus[] {
+/** The targets of all open routers; of two for the same model, the one with more failures. */
+function targetsOf(open: OpenRouters): readonly TargetStatus[] {
+  const routers = open.all();
   const [only] = routers;
   if (only && routers.length === 1) return only.health();
   const worst = new Map<string, TargetStatus>();

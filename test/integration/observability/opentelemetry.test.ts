@@ -483,6 +483,26 @@ describe('metrics of OpenTelemetry', () => {
     ]);
   });
 
+  it('show no target of a router that is closed', async () => {
+    // A cumulative reader repeats what it read before.
+    const exporter = new InMemoryMetricExporter(AggregationTemporality.DELTA);
+    const own = new MeterProvider({
+      readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 600_000 })],
+    });
+    gateway = await startGateway({ hooks: [openTelemetryHooks({ tracer, meter: own.getMeter('test') })] });
+    await gateway.post(QUESTION);
+    const points = async (): Promise<number> => {
+      exporter.reset();
+      await own.forceFlush();
+      const read = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics[0]?.metrics ?? []);
+      return read.find(({ descriptor }) => descriptor.name === 'ccr.target.up')?.dataPoints.length ?? 0;
+    };
+    expect(await points()).toBe(1);
+    await gateway.close();
+    expect(await points()).toBe(0);
+    await own.shutdown();
+  });
+
   it('are those of the GenAI conventions, and of the money and the ledger', async () => {
     const hooks = openTelemetryHooks({ tracer, meter: provider.getMeter('test') });
     const two = await startTwoTargets({ hooks: [hooks], health: { failures: 1 } });

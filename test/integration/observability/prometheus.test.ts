@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import * as http from 'node:http';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { Hooks } from '../../../src/index.ts';
 import { createPrometheusMetrics } from '../../../src/prometheus.ts';
@@ -191,10 +191,35 @@ describe('metrics of a router', () => {
       await gateway.fetch('/models');
       await gateway.post(QUESTION);
     }
-    for (const gateway of gateways) await gateway.close();
     const read = parsePrometheus(metrics.text());
     expect(valueOf(read, 'ccr_requests_total', { endpoint: 'models' })).toBe(2);
     expect(valueOf(read, 'ccr_target_up', { provider: 'loopback' })).toBe(1);
+    for (const gateway of gateways) await gateway.close();
+  });
+
+  it('show no target of a router that is closed, and go on counting', async () => {
+    const metrics = createPrometheusMetrics();
+    const use = async (): Promise<() => Promise<void>> => {
+      const two = await startTwoTargets({ hooks: [metrics.hooks], health: { failures: 1 } });
+      two.primary.answer(refuse(503));
+      await two.hear();
+      return async () => {
+        await Promise.all([two.gateway.close(), two.primary.close(), two.fallback.close()]);
+      };
+    };
+    const failed = (): (number | undefined)[] => {
+      const read = parsePrometheus(metrics.text());
+      const name = 'ccr_target_failures_in_a_row';
+      return ['primary', 'fallback'].map((provider) => valueOf(read, name, { provider }));
+    };
+    const close = await use();
+    expect(failed()).toEqual([1, 0]);
+    await close();
+    expect(failed()).toEqual([undefined, undefined]);
+    const closeOther = await use();
+    expect(failed()).toEqual([1, 0]);
+    expect(valueOf(parsePrometheus(metrics.text()), 'ccr_failovers_total')).toBe(2);
+    await closeOther();
   });
 });
 
@@ -241,13 +266,13 @@ async function provokeAll(hooks: Hooks): Promise<void> {
   await two.hear();
   await two.gateway.store.freeze('acct', true);
   await two.gateway.post(QUESTION);
-  await two.close();
+  onTestFinished(() => two.close());
   const gateway = await startGateway({ hooks: [hooks] });
   gateway.provider.script = answerJson('{}', 503, { 'retry-after-ms': '1' });
   await gateway.post(QUESTION);
   gateway.provider.script = answerJson('{}', 401);
   await gateway.post(QUESTION);
-  await gateway.close();
+  onTestFinished(() => gateway.close());
   const full = await startGateway({
     hooks: [hooks],
     provider: { limits: { requestsPerMinute: 1 } },
