@@ -1,9 +1,10 @@
 import OpenAI from 'openai';
 import type { ChatCompletionFunctionTool } from 'openai/resources/chat/completions';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { instanceOf } from '../../../src/cli/demo/parrot/json-schema.ts';
 import { startParrot, type Parrot } from '../../../src/cli/demo/parrot/server.ts';
+import { speak } from '../../../src/cli/demo/parrot/speech.ts';
 import { countTokens, tokenize } from '../../../src/cli/demo/parrot/tokens.ts';
 import { Words } from '../../../src/cli/demo/parrot/words.ts';
 
@@ -109,6 +110,12 @@ describe('the parrot', () => {
   it('goes on for as many words as it is asked for', async () => {
     const { choices } = await ask('Tell me a story of 300 words');
     expect(choices[0]!.message.content!.split(' ').length).toBeGreaterThanOrEqual(300);
+  });
+
+  it('is asked for no more words than it may say', () => {
+    const spoken = speak([{ role: 'user', content: `Say 999999 words of ${'x'.repeat(50_000)}` }], 0);
+    expect(spoken.split(' ').length).toBeGreaterThanOrEqual(4096);
+    expect(spoken.length).toBeLessThan(300_000);
   });
 
   it('gives n answers, each its own, interleaved in a stream', async () => {
@@ -288,9 +295,44 @@ describe('response_format', () => {
     [{ type: 'integer', exclusiveMinimum: 4, maximum: 9, multipleOf: 3 }, 6],
     [{ type: ['null', 'string'], maxLength: 3 }, 'par'],
     [{ allOf: [{ required: ['a'] }, { properties: { a: { const: 1 } } }] }, { a: 1 }],
-    [{ type: 'string', pattern: '^[A-Z]{3}$' }, 'ABC'],
+    [{ type: 'string', pattern: '^(a+)+$b' }, 'parrot'],
+    [{ $ref: '#' }, 'parrot'],
   ])('fills in %j', (schema, instance) => {
     expect(instanceOf(schema, new Words('parrot'))).toEqual(instance);
+  });
+
+  it.each([
+    ['a hundred thousand items', { type: 'array', minItems: 100_000, uniqueItems: true }, 20_000],
+    [
+      'lists of lists of items',
+      { type: 'array', minItems: 1000, items: { type: 'array', minItems: 1000, items: { const: 1 } } },
+      5000,
+    ],
+    ['a long string', { type: 'string', minLength: 100_000_000 }, 1002],
+  ])('makes no more than some values of a schema that wants %s', (_what, schema, mostLength) => {
+    const words = new Words('I am a'.repeat(100));
+    expect(JSON.stringify(instanceOf(schema, words)).length).toBeLessThanOrEqual(mostLength);
+  });
+
+  it('looks for the options of an enum in the message once', () => {
+    const words = new Words('b');
+    const mentions = vi.spyOn(words, 'mentions');
+    const schema = { type: 'array', minItems: 6, items: { enum: ['a', 'b', 'c'] } };
+    expect(instanceOf(schema, words)).toEqual(['b', 'a', 'c', 'b', 'a', 'c']);
+    expect(mentions).toHaveBeenCalledTimes(3);
+  });
+
+  it('does not follow each of the branches that double at each step', () => {
+    let followed = 0;
+    const branchesTo = (n: number): object => ({
+      get anyOf() {
+        followed += 1;
+        return [{ $ref: `#/$defs/${n}` }, { $ref: `#/$defs/${n}` }];
+      },
+    });
+    const $defs = Array.from({ length: 12 }, (_, n) => branchesTo(n + 1));
+    expect(instanceOf({ ...branchesTo(0), $defs }, new Words('parrot'))).toBe('parrot');
+    expect(followed).toBeLessThan(100);
   });
 
   it('comes to an end with a schema that contains itself', () => {

@@ -50,13 +50,18 @@ function cutAtStop({ stop }: ChatRequest, text: string): string {
 }
 
 function textDeltas(text: string): Delta[] {
-  return tokenize(text).map((content) => ({ content }));
+  return tokenize(text.slice(0, MAX_TEXT)).map((content) => ({ content }));
 }
+
+/** More than the longest answer: a token has at most nine UTF-16 units. */
+const MAX_TEXT = 10 * MAX_OUTPUT_TOKENS;
 
 /** The head of a call with its name, then its arguments token by token. */
 function callDeltas({ id, name, ...call }: ChosenCall, index: number): Delta[] {
   return [
     { tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] },
-    ...tokenize(call.arguments).map((piece) => ({ tool_calls: [{ index, function: { arguments: piece } }] })),
+    ...tokenize(call.arguments.slice(0, MAX_TEXT)).map((piece) => ({
+      tool_calls: [{ index, function: { arguments: piece } }],
+    })),
   ];
 }

@@ -5,16 +5,20 @@ type Schema = Readonly<Record<string, unknown>>;
 /** Deeper than this only what must be is filled in, so that schemas which contain themselves end. */
 const FULL_DEPTH = 3;
 const MAX_VALUES = 1_000;
+const MAX_LENGTH = 1_000;
+/** References and branches that are followed for one value: those of hostile schemas lead to twice as many each. */
+const MAX_STEPS = 100;
 
 /**
  * Makes up a value that a JSON Schema accepts, out of the words and numbers of a message.
  *
  * Knows what tools and structured outputs use: `type`, `enum`, `const`, `properties`,
  * `required`, `items`, `anyOf`, `oneOf`, `allOf`, `$ref`, and the usual bounds and formats.
- * A `pattern` is met only if some word or sample meets it.
+ * A `pattern` is not looked at: it could keep the process busy for minutes.
  */
 export function instanceOf(root: unknown, words: Words): unknown {
   let values = 0;
+  const turns = new Map<readonly unknown[], readonly unknown[]>();
   return fill(root, 0, 0);
 
   /** @param nth - place in the list around it; a list's items take their turns in an enum */
@@ -24,7 +28,7 @@ export function instanceOf(root: unknown, words: Words): unknown {
     const schema = resolve(value, root, deep);
     if ('const' in schema) return schema['const'];
     const options = list(schema['enum']);
-    if (options.length > 0) return choose(options, words, nth);
+    if (options.length > 0) return choose(options, nth);
     switch (typeOf(schema, deep)) {
       case 'object':
         return fillObject(schema, depth);
@@ -43,6 +47,17 @@ export function instanceOf(root: unknown, words: Words): unknown {
     }
   }
 
+  /** The options that the message mentions, then the others, each in its turn. */
+  function choose(options: readonly unknown[], nth: number): unknown {
+    let inTurn = turns.get(options);
+    if (!inTurn) {
+      const mentioned = options.filter((option) => typeof option === 'string' && words.mentions(option));
+      inTurn = [...new Set([...mentioned, ...options])];
+      turns.set(options, inTurn);
+    }
+    return inTurn[nth % options.length];
+  }
+
   function fillObject(schema: Schema, depth: number): Record<string, unknown> {
     const properties = asObject(schema['properties']);
     const optional = depth < FULL_DEPTH ? Object.keys(properties) : [];
@@ -51,16 +66,22 @@ export function instanceOf(root: unknown, words: Words): unknown {
   }
 
   function fillArray(schema: Schema, depth: number): unknown[] {
-    const wanted = Math.max(bound(schema['minItems'], 0), depth < FULL_DEPTH ? 2 : 0);
+    const least = Math.min(bound(schema['minItems'], 0), MAX_VALUES);
+    const wanted = Math.max(least, depth < FULL_DEPTH ? 2 : 0);
     const length = Math.min(bound(schema['maxItems'], Infinity), wanted);
     const leading = list(schema['prefixItems']);
     const items: unknown[] = [];
-    for (let turn = 0; items.length < length && turn < 10 * length; turn++) {
+    const known = new Set<string>();
+    for (let turn = 0; items.length < length && turn < 10 * length && values <= MAX_VALUES; turn++) {
       const itemSchema = leading[items.length] ?? schema['items'];
       if (itemSchema === false) break;
       const item = fill(itemSchema, depth + 1, turn);
-      const isNew = !items.some((other) => JSON.stringify(other) === JSON.stringify(item));
-      if (isNew || schema['uniqueItems'] !== true) items.push(item);
+      if (schema['uniqueItems'] === true) {
+        const json = JSON.stringify(item);
+        if (known.has(json)) continue;
+        known.add(json);
+      }
+      items.push(item);
     }
     return items;
   }
@@ -75,14 +96,15 @@ export function isObject(value: unknown): value is Record<string, unknown> {
  *
  * @param deep - take a branch that ends here, if there is one
  */
-function resolve(value: unknown, root: unknown, deep: boolean): Schema {
+function resolve(value: unknown, root: unknown, deep: boolean, steps = { left: MAX_STEPS }): Schema {
+  if (steps.left-- <= 0) return {};
   const { $ref, ...beside } = asObject(value);
-  if (typeof $ref === 'string') return resolve({ ...pointTo(root, $ref), ...beside }, root, deep);
+  if (typeof $ref === 'string') return resolve({ ...pointTo(root, $ref), ...beside }, root, deep, steps);
   const { anyOf, oneOf, allOf, ...own } = beside;
-  const branches = [...list(anyOf), ...list(oneOf)].map((branch) => resolve(branch, root, deep));
+  const branches = [...list(anyOf), ...list(oneOf)].map((branch) => resolve(branch, root, deep, steps));
   const branch =
     branches.find((option) => (deep ? isLeaf(option) : option['type'] !== 'null')) ?? branches[0];
-  const parts = list(allOf).map((part) => resolve(part, root, deep));
+  const parts = list(allOf).map((part) => resolve(part, root, deep, steps));
   return [...parts, ...(branch ? [branch] : [])].reduce(merge, own);
 }
 
@@ -123,12 +145,6 @@ function pointTo(root: unknown, pointer: string): Schema {
   return asObject(target);
 }
 
-/** The options that the message mentions, then the others, each in its turn. */
-function choose(options: readonly unknown[], words: Words, nth: number): unknown {
-  const mentioned = options.filter((option) => typeof option === 'string' && words.mentions(option));
-  return [...new Set([...mentioned, ...options])][nth % options.length];
-}
-
 /** The next number of the message if the schema accepts it, or else one near its bounds. */
 function fillNumber(schema: Schema, words: Words, unit: 0 | 1): number {
   const least = bound(schema['minimum'], -Infinity);
@@ -160,36 +176,12 @@ const FORMATS: Readonly<Record<string, string>> = {
   uuid: '00000000-0000-4000-8000-000000000000',
 };
 
-const SAMPLES = [
-  'A',
-  'AB',
-  'ABC',
-  'a',
-  '1',
-  '12',
-  '123',
-  '1234',
-  '12345',
-  '+15550100',
-  'A1',
-  'a-1',
-  '1.0.0',
-  '#ffffff',
-];
-
 function fillString(schema: Schema, words: Words): string {
-  const { format, pattern } = schema;
+  const { format } = schema;
   if (typeof format === 'string' && FORMATS[format]) return FORMATS[format];
-  const least = bound(schema['minLength'], 0);
-  const most = bound(schema['maxLength'], Infinity);
-  if (typeof pattern === 'string') {
-    const expression = new RegExp(pattern, 'u');
-    const fits = (text: string) => expression.test(text) && text.length >= least && text.length <= most;
-    const found = words.nextWord(fits) ?? [...SAMPLES, ...Object.values(FORMATS)].find(fits);
-    if (found !== undefined) return found;
-  }
-  const word = words.nextWord() ?? '';
-  return word.padEnd(least, '!').slice(0, most);
+  const least = Math.min(bound(schema['minLength'], 0), MAX_LENGTH);
+  const most = Math.min(bound(schema['maxLength'], Infinity), MAX_LENGTH);
+  return words.nextWord().padEnd(least, '!').slice(0, most);
 }
 
 function bound(value: unknown, otherwise: number): number {

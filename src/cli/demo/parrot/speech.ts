@@ -1,4 +1,4 @@
-import { mediaOf, textOf } from './request.ts';
+import { MAX_OUTPUT_TOKENS, mediaOf, textOf } from './request.ts';
 import type { Message } from './wire.ts';
 import { plain } from './words.ts';
 
@@ -19,6 +19,7 @@ const VERSES: readonly ((word: string) => string)[] = [
 /** Words that a question for more asks for, when it doesn't say how many. */
 const LONG_ANSWER = 150;
 const MAX_ECHO = 30;
+const MAX_WORD_LENGTH = 100;
 
 /**
  * Answers the last message: repeats it, remarks on it, and goes on if asked to.
@@ -51,8 +52,12 @@ export function speak(messages: readonly Message[], index: number): string {
   if (media.length > 0) sentences.push(remarkOn(media));
 
   const wanted = wordsWanted(text);
-  for (let verse = index; countWords(sentences) < wanted; verse++) {
-    sentences.push(VERSES[verse % VERSES.length]?.(words[verse % words.length] ?? 'silence') ?? '');
+  let count = countWords(sentences.join(' '));
+  for (let verse = index; count < wanted; verse++) {
+    const said = words[verse % words.length]?.slice(0, MAX_WORD_LENGTH) ?? 'silence';
+    const sentence = VERSES[verse % VERSES.length]?.(said) ?? '';
+    count += countWords(sentence);
+    sentences.push(sentence);
   }
   return sentences.join(' ');
 }
@@ -72,7 +77,8 @@ function speakOfTools(messages: readonly Message[], index: number): string {
 
 function wordsWanted(text: string): number {
   const number = /(\d{1,6})\s{1,3}words/i.exec(text)?.[1];
-  if (number) return Number(number);
+  // Each word is a token at least.
+  if (number) return Math.min(Number(number), MAX_OUTPUT_TOKENS);
   return /\b(long|longer|more|story|poem|essay|go on)\b/i.test(text) ? LONG_ANSWER : 0;
 }
 
@@ -98,8 +104,8 @@ function echo(text: string): string {
   return words.length > MAX_ECHO ? `${words.slice(0, MAX_ECHO).join(' ')} …` : text;
 }
 
-function countWords(sentences: readonly string[]): number {
-  return sentences.join(' ').split(' ').length;
+function countWords(text: string): number {
+  return text.split(' ').length;
 }
 
 function plural(count: number, noun: string): string {

@@ -8,6 +8,7 @@ export class Words {
   readonly text: string;
   readonly #words: readonly string[];
   readonly #numbers: readonly number[];
+  #plain: string | undefined;
   #usedWords = 0;
   #usedNumbers = 0;
 
@@ -25,15 +26,10 @@ export class Words {
     this.#numbers = (text.match(/-?\d+(?:\.\d+)?/g) ?? []).map(Number);
   }
 
-  /** The next word; `fits` may pass over some. */
-  nextWord(fits: (word: string) => boolean = () => true): string | undefined {
-    for (let tries = 0; tries < this.#words.length; tries++) {
-      const round = Math.floor(this.#usedWords / this.#words.length);
-      const word = this.#words[this.#usedWords++ % this.#words.length] ?? '';
-      const numbered = round === 0 ? word : `${word} ${round + 1}`;
-      if (fits(numbered)) return numbered;
-    }
-    return undefined;
+  nextWord(): string {
+    const round = Math.floor(this.#usedWords / this.#words.length);
+    const word = this.#words[this.#usedWords++ % this.#words.length] ?? '';
+    return round === 0 ? word : `${word} ${round + 1}`;
   }
 
   /** The next number of the message; when all are used, 1, 2, 3… */
@@ -43,7 +39,8 @@ export class Words {
   }
 
   mentions(word: string): boolean {
-    return ` ${plain(this.text)} `.includes(` ${plain(word)} `);
+    this.#plain ??= ` ${plain(this.text)} `;
+    return this.#plain.includes(` ${plain(word)} `);
   }
 }
 
