@@ -61,7 +61,7 @@ export class Catalog {
     return [...this.#models, ...this.#wildcards.models];
   }
 
-  /** The model of an ID or alias, in constant time. */
+  /** The model of an ID or alias; one of a wildcard is made when it is asked for, and cached. */
   get(id: string): Model | undefined {
     return this.#byId.get(id) ?? this.#wildcards.get(id);
   }

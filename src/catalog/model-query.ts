@@ -53,7 +53,7 @@ function textOf(given: URLSearchParams, name: string): string | undefined {
   return text;
 }
 
-/** Sorted, so that equal queries share a cached page. */
+/** Sorted, so that the links of equal queries are equal. */
 function names(given: URLSearchParams, name: string): readonly string[] {
   const text = textOf(given, name);
   if (text === undefined) return [];

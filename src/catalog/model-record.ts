@@ -247,8 +247,10 @@ function reasoningOf({
   };
 }
 
-/** Decimal strings, USD per token or call; prices equal to plain input or output are omitted. */
-/** USD per token or call, as decimal strings, with the price's markup. */
+/**
+ * USD per token or call, as decimal strings, with the price's markup. Those that equal plain input or output are omitted,
+ * but for `input_cache_read`.
+ */
 export function pricingRecord(price: Price): ModelRecord['pricing'] {
   const { tiers, request, webSearch, markup } = price;
   const usd = (pico: bigint): string => usdPerToken(pico, markup);

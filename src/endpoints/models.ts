@@ -86,7 +86,7 @@ async function sendEndpoints(
 
 /** Both of them for a request without a key: the models that the option `publicModels` names, at the router's prices.
  *
- * Models of wildcards are left out, because each ID that is asked for is made and cached: a key has limits, this has none.
+ * Models of wildcards are left out, because each ID that is asked for is made and cached, and pushes out one that is in use.
  *
  * @throws {InvalidRequestError} naming an invalid query parameter
  * @throws {ModelNotFoundError} also for a model that isn't public

@@ -55,7 +55,7 @@ export class ContentRecorder {
     this.response = new BodyCapture(maxBytes);
   }
 
-  /** Makes the event, with at maxBytes `maxBytes` of each body. */
+  /** Makes the event, with at most `maxBytes` of each body. */
   toEvent(completion: RecordedCompletion, maxBytes: number): RecordedContent {
     const request = this.request.first(maxBytes);
     const response = this.response.first(maxBytes);

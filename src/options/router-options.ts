@@ -212,7 +212,8 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly sticky?: StickyOptions;
   /**
-   * How long `close()` waits for running requests before it aborts them, and then for the store, in ms.
+   * How long `close()` waits for running requests before it aborts them, then for charges to be posted, then for the request
+   * log to be written, in ms: at most this for each.
    *
    * @default 30000
    */

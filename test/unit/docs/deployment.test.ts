@@ -9,7 +9,7 @@ const PAGES = { 'deployment.md': DEPLOYMENT, 'reverse-proxies.md': documentedPag
 
 /** What `close()` can take: running requests, their end once aborted, charges. */
 const { closeTimeoutMs } = resolveSettings({ store: 'memory:', providers: {}, models: {} });
-const CLOSING_S = (2 * closeTimeoutMs + 1000) / 1000;
+const CLOSING_S = (3 * closeTimeoutMs + 1000) / 1000;
 
 describe.each(Object.entries(PAGES))('docs/%s', (_name, page) => {
   const blocks = [...page.matchAll(/^```yaml\n# (\S+)\n(.*?)^```/gms)];
