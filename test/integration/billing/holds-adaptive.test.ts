@@ -329,19 +329,6 @@ describe('a stream whose hold can not grow', () => {
     expect(line).toMatchObject({ type: 's', amount: 3_913_000n, hold: 4_000_000n });
   });
 
-  it('is reset where its client has the beginning of an event: an error event would be a part of that', async () => {
-    await start('0.004');
-    const stream = await open();
-    const settled = gateway.nextSettled();
-    const long = tokens(17_000);
-    const rest = stream.receive(Infinity);
-    stream.end(long, DONE);
-    await expect(rest).rejects.toThrow('terminated');
-    // A reset may throw away what has arrived.
-    expect(long.startsWith(stream.seen)).toBe(true);
-    expect(await settled).toMatchObject({ writtenOff: '0.00', ending: 'credits_exhausted' });
-  });
-
   it('ends at the budget of its key as at the balance', async () => {
     await start('5.00');
     const key = await keyWithBudget(4_000_000n);
