@@ -153,6 +153,27 @@ describe.skipIf(!CHROMIUM)('the playground', () => {
     await expect.poll(() => shown.page.locator('#request-rows').innerText()).toMatch(/Session \S{8}\s/);
   });
 
+  it("asks with one more key of the host's session where a budget is used up, and then no more", async () => {
+    await open(WELL, {
+      isSignedOut: true,
+      gateway: { sessions: { secret: 'a secret of the tests, of 32 characters or more' } },
+      account: { whoIs: () => 'acct' },
+    });
+    await shown.gateway.router.accounts.update('acct', { budget: { amount: '0.000001', per: 'month' } });
+    const asked: string[] = [];
+    shown.page.on('request', (request) => {
+      if (request.method() === 'POST') asked.push(new URL(request.url()).pathname);
+    });
+    await say('Hello');
+    await shown.page.getByRole('alert').getByText('A budget of your key or account is used up.').waitFor();
+    expect(asked).toEqual([
+      '/account/playground',
+      '/v1/chat/completions',
+      '/account/playground',
+      '/v1/chat/completions',
+    ]);
+  });
+
   it('is the same request as a program, which never has the key', async () => {
     await open();
     const { page, gateway } = shown;

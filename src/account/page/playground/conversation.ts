@@ -160,8 +160,8 @@ export class Conversation {
   /** Once more with another key, where that of the host's session has ended. */
   async #send(me: Holder, request: ChatRequest, signal: AbortSignal): Promise<Response> {
     const isHost = me.signed_in_by === 'host';
-    for (;;) {
-      const response = await fetch(this.#api.urlOf(`${me.api}/chat/completions`), {
+    const send = async (): Promise<Response> =>
+      fetch(this.#api.urlOf(`${me.api}/chat/completions`), {
         method: 'POST',
         headers: { 'content-type': 'application/json', ...(await this.#key.authorization(isHost)) },
         body: JSON.stringify({ ...request, stream: true, stream_options: { include_usage: true } }),
@@ -169,9 +169,9 @@ export class Conversation {
         redirect: 'error',
         signal,
       });
-      if (response.ok || !isHost) return response;
-      if (!this.#key.replace(response.status, await response.clone().text())) return response;
-    }
+    const response = await send();
+    if (response.ok || !isHost) return response;
+    return this.#key.replace(response.status, await response.clone().text()) ? send() : response;
   }
 
   async #readCharge(id: number, me: Holder): Promise<void> {

@@ -24,7 +24,7 @@ export class PlaygroundKey {
     return { authorization: `Bearer ${this.#current.key}` };
   }
 
-  /** Whether another key may do what this one may not: it has ended or is spent. Says so once for each key. */
+  /** Whether another key may do what this one may not: it has ended or is spent. It is asked for no more. */
   replace(status: number, body: string): boolean {
     if (!this.#current || (status !== 401 && !(status === 402 && body.includes('budget_exceeded'))))
       return false;
