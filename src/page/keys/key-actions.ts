@@ -66,7 +66,10 @@ function fieldsOf(action: KeyAction, key: KeyRow | undefined): readonly Field[] 
   ];
 }
 
-/** @returns the new secret, where there is one */
+/**
+ * @returns the new secret, where there is one
+ * @throws {ApiError} also if an earlier try has made the secret, which is shown once
+ */
 export async function changeKey(
   api: Api,
   { action, path, key }: ChosenAction,
@@ -79,11 +82,20 @@ export async function changeKey(
     to: string,
     body?: object,
   ): Promise<{ readonly key?: string }> => api.change(method, to, body, idempotencyKey);
+  if (action === 'create') return secretIn(await send('POST', at, withoutNulls(keyChange(values))));
+  if (action === 'rotate') return secretIn(await send('POST', `${at}/rotate`, overlapOf(values)));
   if (action === 'revoke') await send('DELETE', at);
   else if (action === 'limits') await send('PATCH', at, keyChange(values));
-  else if (action === 'create') return (await send('POST', at, withoutNulls(keyChange(values)))).key;
-  else return (await send('POST', `${at}/${action}`, action === 'rotate' ? overlapOf(values) : {})).key;
+  else await send('POST', `${at}/${action}`, {});
   return undefined;
+}
+
+function secretIn({ key: secret }: { readonly key?: string }): string {
+  if (secret !== undefined) return secret;
+  throw new ApiError(
+    0,
+    'This was done before, but the answer with the secret was lost. Cancel, and rotate the key to get another secret.',
+  );
 }
 
 function keyChange(values: Values): object {

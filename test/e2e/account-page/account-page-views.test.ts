@@ -210,6 +210,27 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     expect(await gateway.router.keys.find(secret)).toMatchObject([{ state: 'revoked' }]);
   });
 
+  it('says that a key was made whose secret got lost with the answer', async () => {
+    await start();
+    const { page, gateway } = shown;
+    await shown.open('#/keys');
+    let tries = 0;
+    await page.route('**/account/keys', async (route) => {
+      if (route.request().method() !== 'POST' || tries++ > 0) return route.continue();
+      await route.fetch();
+      return route.abort();
+    });
+    await page.locator('#create-key').click();
+    await page.getByLabel('Name').fill('site');
+    const create = page.getByRole('dialog').getByRole('button', { name: 'Create' });
+    await create.click();
+    await page.getByRole('alert').getByText('The server does not answer.').waitFor();
+    await create.click();
+    await page.getByRole('alert').getByText('the answer with the secret was lost').waitFor();
+    const keys = await gateway.router.keys.list('acct');
+    expect(keys.filter(({ name }) => name === 'site')).toHaveLength(1);
+  });
+
   it('shows a holder who may only read no keys, no statements and no playground', async () => {
     await start({ account: { whoIs: () => ({ account: 'acct', name: 'bob', may: ['read'] }) } });
     await shown.open('#/keys');
