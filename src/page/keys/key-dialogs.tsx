@@ -10,12 +10,14 @@ export interface KeyDialogsProps {
   readonly api: Api;
   /** Undefined while there is no form. */
   readonly chosen: ChosenAction | undefined;
+  /** The key that has signed in with its secret. */
+  readonly own?: string | undefined;
   readonly close: () => void;
   readonly reload: () => Promise<void>;
 }
 
 /** The form of a change, and after it the new secret. */
-export function KeyDialogs({ api, chosen, close, reload }: KeyDialogsProps): JSX.Element {
+export function KeyDialogs({ api, chosen, own, close, reload }: KeyDialogsProps): JSX.Element {
   const [secret, setSecret] = useState<string>();
   return (
     <>
@@ -24,7 +26,11 @@ export function KeyDialogs({ api, chosen, close, reload }: KeyDialogsProps): JSX
           {...keyForm(chosen)}
           close={close}
           send={async (values, idempotencyKey) => {
-            setSecret(await changeKey(api, chosen, values, idempotencyKey));
+            const made = await changeKey(api, chosen, values, idempotencyKey);
+            // With the old secret the session would end, and the new one would be gone with it.
+            if (made !== undefined && chosen.action === 'rotate' && chosen.key?.id === own)
+              api.setToken(made);
+            setSecret(made);
             await reload();
           }}
         />

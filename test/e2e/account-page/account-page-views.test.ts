@@ -210,6 +210,26 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     expect(await gateway.router.keys.find(secret)).toMatchObject([{ state: 'revoked' }]);
   });
 
+  it('goes on with the new secret where the key that has signed in is rotated without an overlap', async () => {
+    await start();
+    const { page, gateway } = shown;
+    const [own] = await gateway.router.keys.list('acct');
+    await shown.open(`#/keys/${own?.id}`);
+    await page.getByRole('button', { name: 'Rotate' }).click();
+    await page.getByLabel('Days').fill('0');
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+    await page.getByLabel('Days').waitFor({ state: 'detached' });
+    const secret = await page.locator('#secret').innerText();
+    await page.getByRole('button', { name: 'Done' }).click();
+    expect([secret === gateway.key, await gateway.router.keys.find(secret)]).toMatchObject([
+      false,
+      [{ id: own?.id, state: 'active' }],
+    ]);
+    await page.getByRole('link', { name: 'Credits' }).click();
+    await expect.poll(() => page.locator('#balance').innerText()).toBe('$5.00');
+    expect(shown.problems).toEqual([]);
+  });
+
   it('says that a key was made whose secret got lost with the answer', async () => {
     await start();
     const { page, gateway } = shown;

@@ -17,7 +17,11 @@ const PATH = 'keys';
 
 /** The account's API keys, or one of them. */
 export function KeysView({ session, me, route: { id } }: ViewProps): JSX.Element {
-  return id === undefined ? <KeyList session={session} own={me.key} /> : <OneKey session={session} id={id} />;
+  return id === undefined ? (
+    <KeyList session={session} own={me.key} />
+  ) : (
+    <OneKey session={session} id={id} own={me.key} />
+  );
 }
 
 interface KeyListProps {
@@ -60,7 +64,13 @@ function KeyList({ session, own }: KeyListProps): JSX.Element {
             choose={(action, key) => setChosen({ action, path: PATH, key })}
           />
           {current && <p class="faint foot">{`You are signed in with ${current.name || current.id}.`}</p>}
-          <KeyDialogs api={session.api} chosen={chosen} close={() => setChosen(undefined)} reload={reload} />
+          <KeyDialogs
+            api={session.api}
+            chosen={chosen}
+            own={own}
+            close={() => setChosen(undefined)}
+            reload={reload}
+          />
         </section>
       )}
     </ViewBody>
@@ -72,7 +82,7 @@ function ownActions(key: CustomerKey): readonly KeyAction[] {
   return actionsOf(key).filter((action) => key.managed || action === 'rotate' || action === 'revoke');
 }
 
-function OneKey({ session, id }: { readonly session: Session; readonly id: string }): JSX.Element {
+function OneKey({ session, id, own }: KeyListProps & { readonly id: string }): JSX.Element {
   const resource = useResource<CustomerKeyDetails>(session, {
     subject: id,
     everyMs: REFRESH_MS,
@@ -85,18 +95,17 @@ function OneKey({ session, id }: { readonly session: Session; readonly id: strin
       about={<a href={hrefOf('keys')}>All keys</a>}
       notice={notice}
     >
-      {data && <KeyCard session={session} of={data} resource={resource} />}
+      {data && <KeyCard session={session} own={own} of={data} resource={resource} />}
     </ViewBody>
   );
 }
 
-interface KeyCardProps {
-  readonly session: Session;
+interface KeyCardProps extends KeyListProps {
   readonly of: CustomerKeyDetails;
   readonly resource: Resource<CustomerKeyDetails>;
 }
 
-function KeyCard({ session, of: key, resource }: KeyCardProps): JSX.Element {
+function KeyCard({ session, own, of: key, resource }: KeyCardProps): JSX.Element {
   const [chosen, setChosen] = useState<ChosenAction>();
   return (
     <section class="card" aria-label="Key">
@@ -121,6 +130,7 @@ function KeyCard({ session, of: key, resource }: KeyCardProps): JSX.Element {
       <KeyDialogs
         api={session.api}
         chosen={chosen}
+        own={own}
         close={() => setChosen(undefined)}
         reload={resource.reload}
       />
