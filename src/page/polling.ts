@@ -2,6 +2,8 @@ import { useCallback, useLayoutEffect, useRef } from 'preact/hooks';
 
 /** Minimum ratio of the pause to the duration of the last request. */
 const PAUSE_RATIO = 20;
+/** It pauses no longer for a slow request: one that a computer slept through took hours. */
+const MAX_SLOW_PAUSE_MS = 120_000;
 /** After an error it asks again this soon. */
 const RETRY_MS = 3000;
 
@@ -54,7 +56,8 @@ function startRounds<Answer>(poll: () => Poll<Answer>): { next: () => Promise<vo
     }
     isAsking = false;
     if (isStopped) return;
-    timer = setTimeout(() => void next(), Math.max(pauseMs, PAUSE_RATIO * (Date.now() - askedAt)));
+    const slowPauseMs = Math.min(PAUSE_RATIO * (Date.now() - askedAt), MAX_SLOW_PAUSE_MS);
+    timer = setTimeout(() => void next(), Math.max(pauseMs, slowPauseMs));
   }
 
   const onVisibilityChange = (): void => void next();

@@ -1,0 +1,55 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import type { AdminRequest, Operator } from '../../../src/admin.ts';
+import { OPERATOR_TOKEN } from '../../helpers/admin.ts';
+import { QUESTION } from '../../helpers/gateway.ts';
+import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
+import { type Console, startConsole } from '../helpers/console.ts';
+
+if (!CHROMIUM) console.log("Skipped for want of a Chromium in /usr/bin: the console's late answers.");
+
+describe.skipIf(!CHROMIUM)('the console, where something comes late', () => {
+  let browser: Browser;
+  let shown: Console;
+  let operator: Operator | string | undefined;
+  let accepted: string;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+  });
+
+  afterAll(() => browser.close());
+
+  beforeEach(async () => {
+    operator = 'ada';
+    accepted = OPERATOR_TOKEN;
+    const authorize = ({ headers }: AdminRequest) =>
+      headers.authorization === `Bearer ${accepted}` ? operator : undefined;
+    shown = await startConsole(browser, { authorize });
+  });
+
+  afterEach(() => shown.close());
+
+  it('asks again soon after its computer has slept while it waited', async () => {
+    const { page } = shown;
+    const asked = Promise.withResolvers<void>();
+    const slept = Promise.withResolvers<void>();
+    let asks = 0;
+    await page.route('**/status', async (route) => {
+      asks += 1;
+      if (asks > 1) return route.continue();
+      asked.resolve();
+      await slept.promise;
+      return route.abort();
+    });
+    await page.clock.install();
+    await shown.open('#/health');
+    await asked.promise;
+    await page.clock.fastForward('08:00:00');
+    slept.resolve();
+    await page.locator('#notice').getByText('The server does not answer.').waitFor();
+    await page.clock.fastForward('02:00');
+    await page.getByText('available', { exact: true }).waitFor();
+  });
+});
