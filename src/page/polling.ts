@@ -20,7 +20,7 @@ export interface Poll<Answer> {
 /**
  * Polls while the page is visible: one request at a time, and slower requests less often.
  *
- * @returns a function that sends a request now, unless one is running
+ * @returns a function that sends a request now; where one is running, after it, whose answer may be of before
  */
 export function usePolling<Answer>(poll: Poll<Answer>): () => Promise<void> {
   const latest = useRef(poll);
@@ -30,21 +30,31 @@ export function usePolling<Answer>(poll: Poll<Answer>): () => Promise<void> {
   useLayoutEffect(() => {
     if (poll.isPaused) return undefined;
     const rounds = startRounds(() => latest.current);
-    round.current = rounds.next;
+    round.current = rounds.askAgain;
     return rounds.stop;
   }, [poll.isPaused, poll.subject]);
   return useCallback(() => round.current(), []);
 }
 
-function startRounds<Answer>(poll: () => Poll<Answer>): { next: () => Promise<void>; stop: () => void } {
+function startRounds<Answer>(poll: () => Poll<Answer>): { askAgain: () => Promise<void>; stop: () => void } {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let isAsking = false;
+  let running: Promise<void> | undefined;
   let isStopped = false;
 
+  /** The round that is running, else another one. */
   async function next(): Promise<void> {
     clearTimeout(timer);
-    if (document.hidden || isAsking || isStopped) return;
-    isAsking = true;
+    if (document.hidden || isStopped) return;
+    running ??= round().finally(() => (running = undefined));
+    await running;
+  }
+
+  async function askAgain(): Promise<void> {
+    await running;
+    await next();
+  }
+
+  async function round(): Promise<void> {
     const askedAt = Date.now();
     let pauseMs = poll().everyMs;
     try {
@@ -54,7 +64,6 @@ function startRounds<Answer>(poll: () => Poll<Answer>): { next: () => Promise<vo
       pauseMs = Math.min(pauseMs, RETRY_MS);
       if (!isStopped) poll().onError(thrown);
     }
-    isAsking = false;
     if (isStopped) return;
     const slowPauseMs = Math.min(PAUSE_RATIO * (Date.now() - askedAt), MAX_SLOW_PAUSE_MS);
     timer = setTimeout(() => void next(), Math.max(pauseMs, slowPauseMs));
@@ -64,7 +73,7 @@ function startRounds<Answer>(poll: () => Poll<Answer>): { next: () => Promise<vo
   document.addEventListener('visibilitychange', onVisibilityChange);
   void next();
   return {
-    next,
+    askAgain,
     stop() {
       isStopped = true;
       clearTimeout(timer);

@@ -52,4 +52,32 @@ describe.skipIf(!CHROMIUM)('the console, where something comes late', () => {
     await page.clock.fastForward('02:00');
     await page.getByText('available', { exact: true }).waitFor();
   });
+
+  it('shows what a change has made, also where an older answer comes after it', async () => {
+    const { page } = shown;
+    const asked = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
+    await page.clock.install({ time: 0 });
+    await shown.open('#/accounts/acct');
+    await page.getByRole('heading', { name: '$5.00' }).waitFor();
+    let asks = 0;
+    await page.route('**/accounts/acct', async (route) => {
+      asks += 1;
+      if (asks > 1) return route.continue();
+      const response = await route.fetch();
+      asked.resolve();
+      await held.promise;
+      return route.fulfill({ response });
+    });
+    // From now on nothing is asked by the clock.
+    await page.clock.pauseAt(60_000);
+    await asked.promise;
+    await page.locator('#action-grant').click();
+    await page.getByLabel('Amount in USD').fill('1.00');
+    await page.getByRole('dialog').getByRole('button', { name: 'Grant' }).click();
+    await expect.poll(async () => (await shown.gateway.router.credits.balance('acct')).balance).toBe('6.00');
+    held.resolve();
+    await page.getByRole('heading', { name: '$6.00' }).waitFor();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+  });
 });
