@@ -42,7 +42,7 @@ export class Api {
   readonly #mount: string;
   /** In memory too, for browsers that block storage. */
   #token: string | undefined;
-  /** Called for each 401. */
+  /** Called for each 401, unless another token was entered meanwhile. */
   onRefused: (() => void) | undefined;
 
   constructor(options: ApiOptions) {
@@ -117,6 +117,7 @@ export class Api {
   }
 
   async #send(method: string, path: string, sent?: object, idempotencyKey?: string): Promise<string> {
+    const token = this.#token;
     const authorization = await this.authorization();
     if (this.#options.isSignedOut && authorization['authorization'] === undefined) {
       // The server's 401 would be an error in the browser's log.
@@ -143,7 +144,10 @@ export class Api {
     } catch {
       throw new ApiError(0, 'The server does not answer.');
     }
-    if (response.status === 401) this.onRefused?.();
+    if (response.status === 401) {
+      if (token !== this.#token) throw new ApiError(0, 'The token was replaced meanwhile.');
+      this.onRefused?.();
+    }
     if (!response.ok) throw new ApiError(response.status, messageOf(response.status, body));
     return body;
   }

@@ -80,4 +80,32 @@ describe.skipIf(!CHROMIUM)('the console, where something comes late', () => {
     await page.getByRole('heading', { name: '$6.00' }).waitFor();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
   });
+
+  it('keeps a new token where a request with the old one is refused after it', async () => {
+    const { page } = shown;
+    const asked = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
+    await page.route('**/usage?*account%2Ckey*', async (route) => {
+      if (route.request().headers()['authorization'] === `Bearer ${OPERATOR_TOKEN}`) {
+        asked.resolve();
+        await held.promise;
+      }
+      await route.continue();
+    });
+    await shown.open('');
+    await asked.promise;
+    accepted = 'another-token';
+    await page.getByText('rejected this token').waitFor();
+    await page.getByLabel('Token').fill('another-token');
+    await page.keyboard.press('Enter');
+    await page.locator('#report').waitFor();
+    const refused = page.waitForResponse((response) => response.status() === 401);
+    held.resolve();
+    await (await refused).finished();
+    await page.evaluate(
+      'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
+    );
+    expect(await page.locator('#report').count()).toBe(1);
+    expect(await page.evaluate('Object.values(sessionStorage)')).toEqual(['another-token']);
+  });
 });
