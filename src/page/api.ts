@@ -20,6 +20,9 @@ export interface List<Row> {
   readonly next_cursor?: string | null;
 }
 
+/** Such as the `…` of a token that was copied from where it is masked. */
+const NOT_IN_A_HEADER = /[^\t\x20-\x7e\x80-\xff]/;
+
 export interface ApiOptions {
   /** URL that the API is below, with or without a slash at its end. */
   readonly mount: string;
@@ -119,10 +122,11 @@ export class Api {
   async #send(method: string, path: string, sent?: object, idempotencyKey?: string): Promise<string> {
     const token = this.#token;
     const authorization = await this.authorization();
-    if (this.#options.isSignedOut && authorization['authorization'] === undefined) {
-      // The server's 401 would be an error in the browser's log.
+    const { authorization: given } = authorization;
+    // The server's 401 would be an error in the browser's log; and what no header can have is not sent at all.
+    if (given === undefined ? this.#options.isSignedOut : NOT_IN_A_HEADER.test(given)) {
       this.onRefused?.();
-      throw new ApiError(401, 'There is no token.');
+      throw new ApiError(401, 'There is no valid token.');
     }
     let response: Response;
     let body: string;

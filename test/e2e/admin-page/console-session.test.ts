@@ -68,6 +68,16 @@ describe.skipIf(!CHROMIUM)('a session of the console', () => {
     await page.getByRole('heading', { name: '$5.00' }).waitFor();
   });
 
+  it('refuses a token that no request can have', async () => {
+    await start(true);
+    const { page } = shown;
+    await shown.open('');
+    await page.getByLabel('Token').fill('sk-abcd…wxyz');
+    await page.keyboard.press('Enter');
+    await page.getByText('rejected this token').waitFor();
+    expect(await page.evaluate('sessionStorage.length')).toBe(0);
+  });
+
   it('shows an operator who may only read nothing to press', async () => {
     await start();
     operator = { name: 'bob', may: ['read'] };
