@@ -14,7 +14,8 @@ export function App({ api }: { readonly api: Api }): JSX.Element {
   const { View } = VIEWS.find(({ name }) => name === route.view) ?? VIEWS[0];
   return (
     <TooltipProvider>
-      <View key={`${route.view}/${route.id ?? ''}`} session={session} route={route} />
+      {/* Nothing of a view is left once the session has ended. */}
+      <View key={`${route.view}/${route.id ?? ''} ${session.canAsk}`} session={session} route={route} />
     </TooltipProvider>
   );
 }

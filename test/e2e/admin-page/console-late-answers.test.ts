@@ -108,4 +108,15 @@ describe.skipIf(!CHROMIUM)('the console, where something comes late', () => {
     expect(await page.locator('#report').count()).toBe(1);
     expect(await page.evaluate('Object.values(sessionStorage)')).toEqual(['another-token']);
   });
+
+  it('shows nothing more to an operator who may no longer read', async () => {
+    const { page } = shown;
+    await page.clock.install();
+    await shown.open('#/accounts');
+    await page.getByRole('link', { name: 'acct' }).waitFor();
+    operator = { name: 'bob', may: ['keys'] };
+    await page.clock.fastForward('01:01');
+    await page.locator('#notice').getByText('bob has no permission to read.').waitFor();
+    expect(await page.locator('main').innerText()).not.toMatch(/acct|\$5/);
+  });
 });
