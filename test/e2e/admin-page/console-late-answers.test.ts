@@ -119,4 +119,16 @@ describe.skipIf(!CHROMIUM)('the console, where something comes late', () => {
     await page.locator('#notice').getByText('bob has no permission to read.').waitFor();
     expect(await page.locator('main').innerText()).not.toMatch(/acct|\$5/);
   });
+
+  it('ejects with the form that was opened to eject, whatever happens to the provider meanwhile', async () => {
+    const { page, gateway } = shown;
+    await (await gateway.post(QUESTION)).text();
+    await shown.open('#/providers');
+    await page.getByRole('button', { name: 'Eject loopback', exact: true }).click();
+    await page.getByLabel('Reason').fill('wrong answers');
+    await gateway.router.providers.eject('loopback', { reason: 'by another one' });
+    await page.locator('p.notice').getByText('by another one').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Eject' }).click();
+    await page.locator('p.notice').getByText('wrong answers').waitFor();
+  });
 });

@@ -216,7 +216,9 @@ function EjectButton({ provider, target, isEjected, change }: EjectButtonProps):
     reach === 'all_processes'
       ? 'In all processes of the store, within a second'
       : 'In the process that answers';
-  const [isOpen, setOpen] = useState(false);
+  /** The form that is open: it stays what it is while the provider changes. */
+  const [form, setForm] = useState<'eject' | 'readmit'>();
+  const close = (): void => setForm(undefined);
   const what = target === undefined ? name : `${name}/${target}`;
   const which = target === undefined ? {} : { target };
   return (
@@ -225,20 +227,20 @@ function EjectButton({ provider, target, isEjected, change }: EjectButtonProps):
         type="button"
         class="plain"
         aria-label={`${isEjected ? 'Readmit' : 'Eject'} ${what}`}
-        onClick={() => setOpen(true)}
+        onClick={() => setForm(isEjected ? 'readmit' : 'eject')}
       >
         {isEjected ? 'Readmit' : 'Eject'}
       </button>
-      {isOpen && isEjected && (
+      {form === 'readmit' && (
         <FormDialog
           title={`Readmit ${what}`}
           text={`${where}: requests are sent there again.`}
           submit="Readmit"
-          close={() => setOpen(false)}
+          close={close}
           send={(_values, key) => change('readmit', which, key)}
         />
       )}
-      {isOpen && !isEjected && (
+      {form === 'eject' && (
         <FormDialog
           title={`Eject ${what}`}
           text={`${where}: nothing more is sent there. Running requests go on.`}
@@ -248,7 +250,7 @@ function EjectButton({ provider, target, isEjected, change }: EjectButtonProps):
           ]}
           submit="Eject"
           isDanger
-          close={() => setOpen(false)}
+          close={close}
           send={({ reason = '', minutes = '' }, key) =>
             change(
               'eject',
