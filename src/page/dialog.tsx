@@ -14,7 +14,12 @@ export interface DialogProps {
 export function Dialog({ title, close, children }: DialogProps): JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
   // A layout effect, so that the next key that is pressed is typed in the dialog.
-  useLayoutEffect(() => element.current?.showModal(), []);
+  useLayoutEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    // An element that is only taken out does not give back the focus.
+    return () => dialog?.close();
+  }, []);
   /** Now: `close` comes later, after the next key, which may open a dialog again. */
   function onCancel(event: Event): void {
     event.preventDefault();

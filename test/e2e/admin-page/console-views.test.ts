@@ -2,7 +2,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 
 import { type AccountState, MemoryStore, StoreUnavailableError } from '../../../src/index.ts';
-import { PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { FAST_MODEL, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerJson } from '../../helpers/provider.ts';
 import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
 import { type Console, startConsole } from '../helpers/console.ts';
@@ -150,6 +150,16 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     await page.locator('#refused-rows a').first().click();
     await page.waitForURL(/#\/requests\//);
     await page.getByText('400 unpriced_feature').waitFor();
+  });
+
+  it('has the focus again where it was, once a form is cancelled', async () => {
+    shown = await startConsole(browser);
+    const { page } = shown;
+    await shown.open('#/accounts/acct');
+    await page.locator('#action-grant').click();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(await page.evaluate('document.activeElement.id')).toBe('action-grant');
   });
 
   it('says why the store is unavailable, and verifies all accounts when asked', async () => {
