@@ -69,6 +69,13 @@ export function FormDialog(props: FormDialogProps): JSX.Element {
   const [key] = useState(() => crypto.randomUUID());
   const [failure, setFailure] = useState<string>();
   const [isSending, setSending] = useState(false);
+  const isShown = useRef(true);
+  useLayoutEffect(
+    () => () => {
+      isShown.current = false;
+    },
+    [],
+  );
 
   async function onSubmit(event: SubmitEvent): Promise<void> {
     event.preventDefault();
@@ -78,7 +85,8 @@ export function FormDialog(props: FormDialogProps): JSX.Element {
     setFailure(undefined);
     try {
       await send(values, key);
-      close();
+      // It may have been cancelled meanwhile, and another one opened.
+      if (isShown.current) close();
     } catch (thrown) {
       setFailure(asApiError(thrown).message);
       setSending(false);

@@ -120,6 +120,28 @@ describe.skipIf(!CHROMIUM)('the console, where something comes late', () => {
     expect(await page.locator('main').innerText()).not.toMatch(/acct|\$5/);
   });
 
+  it('closes no form that was opened after the one whose change is done', async () => {
+    const { page } = shown;
+    const held = Promise.withResolvers<void>();
+    await page.route('**/accounts/acct/grants', async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    await shown.open('#/accounts/acct');
+    await page.locator('#action-grant').click();
+    await page.getByLabel('Amount in USD').fill('1.00');
+    await page.getByRole('dialog').getByRole('button', { name: 'Grant' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+    await page.locator('#action-adjust').click();
+    await page.getByLabel('Reason').fill('by hand');
+    held.resolve();
+    await page.locator('#account-title').getByText('$6.00').waitFor();
+    await page.evaluate(
+      'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
+    );
+    expect(await page.getByLabel('Reason').inputValue()).toBe('by hand');
+  });
+
   it('ejects with the form that was opened to eject, whatever happens to the provider meanwhile', async () => {
     const { page, gateway } = shown;
     await (await gateway.post(QUESTION)).text();
