@@ -152,6 +152,16 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     await page.getByText('400 unpriced_feature').waitFor();
   });
 
+  it('leads from what is held to the requests that run', async () => {
+    shown = await startConsole(browser);
+    const { page } = shown;
+    await shown.open('#/accounts/acct');
+    await page.locator('.facts > div', { hasText: 'Held' }).getByRole('link').click();
+    await page.waitForURL(/part=running/);
+    await page.locator('#live-rows').getByText('No running requests.').waitFor();
+    expect(await page.getByLabel('Account', { exact: true }).inputValue()).toBe('acct');
+  });
+
   it('has the focus again where it was, once a form is cancelled', async () => {
     shown = await startConsole(browser);
     const { page } = shown;

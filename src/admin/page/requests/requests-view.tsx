@@ -33,9 +33,9 @@ export function RequestsView(props: ViewProps): JSX.Element {
 }
 
 function RequestList({ session, route: { query } }: ViewProps): JSX.Element {
-  const filters = Object.fromEntries(query);
+  const { part, ...filters } = Object.fromEntries(query);
   const { data, notice } = useResource<FoundRequests>(session, {
-    subject: query.toString(),
+    subject: JSON.stringify(filters),
     everyMs: REFRESH_MS,
     ask: () => session.api.get('requests', { ...filters, limit: PAGE_ROWS }),
   });
@@ -47,7 +47,7 @@ function RequestList({ session, route: { query } }: ViewProps): JSX.Element {
             <Filters key={query.toString()} filters={filters} />
             <RequestTable found={data} filters={filters} />
           </section>
-          <RunningRequests session={session} filters={filters} />
+          <RunningRequests session={session} filters={filters} isAskedFor={part === 'running'} />
         </div>
       )}
     </Frame>

@@ -1,4 +1,5 @@
 import type { JSX } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 
 import type { LiveRow } from '../api-rows.ts';
 import { LiveRequests } from '../usage/live-requests.tsx';
@@ -13,10 +14,16 @@ export interface RunningRequestsProps {
   readonly session: Session;
   /** Those of the log. */
   readonly filters: Readonly<Record<string, string>>;
+  /** The address asks for them: they are scrolled to. */
+  readonly isAskedFor: boolean;
 }
 
 /** The requests that run now, with the filters of the log that they can have. */
-export function RunningRequests({ session, filters }: RunningRequestsProps): JSX.Element {
+export function RunningRequests({ session, filters, isAskedFor }: RunningRequestsProps): JSX.Element {
+  const place = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (isAskedFor) place.current?.scrollIntoView();
+  }, [isAskedFor]);
   const { data, at } = useResource<List<LiveRow>>(session, {
     subject: 'running',
     everyMs: REFRESH_MS,
@@ -25,5 +32,9 @@ export function RunningRequests({ session, filters }: RunningRequestsProps): JSX
   const shown = data?.data.filter((request) =>
     FILTERS.every((name) => (filters[name] ?? request[name]) === request[name]),
   );
-  return <LiveRequests requests={shown} at={at} />;
+  return (
+    <div ref={place}>
+      <LiveRequests requests={shown} at={at} />
+    </div>
+  );
 }
