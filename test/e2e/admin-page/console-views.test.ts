@@ -152,6 +152,25 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     await page.getByText('400 unpriced_feature').waitFor();
   });
 
+  it('says no margin where the cost is not known', async () => {
+    const tiers = [{ above: 1000, input: '2', output: '4' }];
+    const models = {
+      'acme/fast': FAST_MODEL,
+      'acme/long': {
+        ...FAST_MODEL,
+        targets: [{ provider: 'loopback', model: 'long', cost: PRICING }],
+        pricing: { ...PRICING, tiers },
+      },
+    };
+    shown = await startConsole(browser, { gateway: await startGateway({ models, retries: false }) });
+    const { page, gateway } = shown;
+    await (await gateway.post(QUESTION)).text();
+    await shown.open('#/models');
+    await page.getByRole('link', { name: 'in 30 days' }).waitFor();
+    await page.getByRole('rowheader', { name: 'acme/long' }).waitFor();
+    expect(await page.locator('#model-rows').innerText()).not.toMatch(/margin|NaN/);
+  });
+
   it('leads from what is held to the requests that run', async () => {
     shown = await startConsole(browser);
     const { page } = shown;

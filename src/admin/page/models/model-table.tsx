@@ -82,7 +82,8 @@ function Used({
   readonly days: number;
 }): JSX.Element {
   const charged = nanos(usage.charged);
-  const margin = usage.cost === undefined ? '' : `, margin ${percent(charged - nanos(usage.cost), charged)}`;
+  const cost = nanos(usage.cost);
+  const margin = cost === 0n ? '' : `, margin ${percent(charged - cost, charged)}`;
   return (
     <small>
       <a
@@ -199,5 +200,6 @@ export function perMillion(price: Price): string {
 }
 
 function marginOf(price: Price, cost: Price): string {
+  if (typeof price !== 'string' || typeof cost !== 'string') return '–';
   return percent(Number(price) - Number(cost), Number(price));
 }
