@@ -153,4 +153,16 @@ describe.skipIf(!CHROMIUM)('the console, where something comes late', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Eject' }).click();
     await page.locator('p.notice').getByText('wrong answers').waitFor();
   });
+
+  it('shows what its address says, where only the fragment changes', async () => {
+    const { page } = shown;
+    await shown.open('#days=7&account=acct');
+    const account = page.getByLabel('Account', { exact: true });
+    await expect.poll(() => account.inputValue()).toBe('acct');
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await expect.poll(() => account.inputValue()).toBe('');
+    await page.evaluate("location.hash = '#days=90&account=acct'");
+    await expect.poll(() => account.inputValue()).toBe('acct');
+    await page.getByRole('button', { name: '90 days', pressed: true }).waitFor();
+  });
 });

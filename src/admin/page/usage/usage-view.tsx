@@ -1,10 +1,10 @@
 import type { JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 
 import { clock } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
 import { type Segment, Segments } from '../../../page/segments.tsx';
-import type { Session } from '../session.ts';
+import type { ViewProps } from '../view-props.ts';
 import type { AccountLine } from './account-lines.ts';
 import { Report } from './report.tsx';
 import { type LoadedRange, type UsageQuery, useUsage } from './use-usage.ts';
@@ -21,11 +21,10 @@ const RANGES: readonly Segment<number>[] = [7, 30, 90].map((days) => ({
 }));
 
 /** Usage by day, model, key and account; running requests, and provider health. */
-export function UsageView({ session }: { readonly session: Session }): JSX.Element {
-  const [query, setQuery] = useState(() => queryIn(location.hash));
+export function UsageView({ session, route }: ViewProps): JSX.Element {
+  const query = useMemo(() => queryIn(route.query), [route]);
   const { range, lines, live, failure } = useUsage(session, query);
-  const chooseAccount = (account: string): void => setQuery({ ...query, account });
-  useEffect(() => history.replaceState(null, '', hashOf(query)), [query]);
+  const chooseAccount = (account: string): void => choose({ ...query, account });
   return (
     <Frame
       name="overview"
@@ -41,7 +40,7 @@ export function UsageView({ session }: { readonly session: Session }): JSX.Eleme
             label="Range"
             segments={RANGES}
             value={query.days}
-            choose={(days) => setQuery({ ...query, days })}
+            choose={(days) => choose({ ...query, days })}
           />
         </>
       }
@@ -59,14 +58,14 @@ export function UsageView({ session }: { readonly session: Session }): JSX.Eleme
   );
 }
 
-function queryIn(hash: string): UsageQuery {
-  const asked = new URLSearchParams(hash.slice(1));
+function queryIn(asked: URLSearchParams): UsageQuery {
   const days = RANGES.find(({ value }) => String(value) === asked.get('days'))?.value ?? 30;
   return { days, account: asked.get('account') ?? '' };
 }
 
-function hashOf({ days, account }: UsageQuery): string {
-  return `#${new URLSearchParams({ days: String(days), ...(account && { account }) }).toString()}`;
+/** By the address, without another entry in the browser's history. */
+function choose({ days, account }: UsageQuery): void {
+  location.replace(`#${new URLSearchParams({ days: String(days), ...(account && { account }) }).toString()}`);
 }
 
 function noticeOf(failure: string, range: LoadedRange | undefined): string {
