@@ -309,6 +309,14 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     await page.getByText('Nothing was charged in this month.').waitFor();
   });
 
+  it('shows this month where the address has none that is one', async () => {
+    await start();
+    await shown.open('#/statements/2026-13');
+    const month = new Intl.DateTimeFormat('en-US', { month: 'long', year: 'numeric', timeZone: 'UTC' });
+    await shown.page.getByText(month.format(Date.now()), { exact: true }).waitFor();
+    expect(shown.problems).toEqual([]);
+  });
+
   it('keeps what it showed while the store is away, and says so', async () => {
     await start();
     const { page, gateway } = shown;

@@ -21,7 +21,7 @@ interface StatementData {
 
 /** What happened to the credits in a month. */
 export function StatementsView({ session, route: { id } }: ViewProps): JSX.Element {
-  const month = id !== undefined && /^\d{4}-\d\d$/.test(id) ? id : thisMonth();
+  const month = id !== undefined && /^[1-9]\d{3}-(?:0[1-9]|1[0-2])$/.test(id) ? id : thisMonth();
   const [failure, setFailure] = useState<string>();
   const { api } = session;
   const { data, notice } = useResource<StatementData>(session, {
