@@ -66,7 +66,8 @@ export function usePageSession<Me extends Caller>(api: Api): PageSession<Me> {
   usePolling<Me>({
     everyMs: me ? REFRESH_MS : RETRY_MS,
     isPaused: prompt !== undefined && !isChecking,
-    subject: 'me',
+    // The answer to an earlier token says nothing of this one.
+    subject: `me ${api.token}`,
     ask: () => api.get('me'),
     onAnswer: (answer) => setState({ prompt: undefined, isChecking: false, me: answer, failure: undefined }),
     onError(thrown) {

@@ -226,6 +226,31 @@ describe.skipIf(!CHROMIUM)('what an attacker can do to the account page, in a br
     await expect.poll(() => page.locator('#balance').innerText()).toBe('$1.00');
   });
 
+  it('the page is of the key that was entered last, whichever answer comes last', async () => {
+    shown = await startAccountPage(browser, { isSignedOut: true });
+    const { gateway, page } = shown;
+    const other = await gateway.router.keys.create({ account: 'other' });
+    const asked = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
+    await page.route('**/account/me', async (route) => {
+      const response = await route.fetch();
+      if (route.request().headers()['authorization'] === `Bearer ${gateway.key}`) {
+        asked.resolve();
+        await held.promise;
+      }
+      await route.fulfill({ response });
+    });
+    await shown.open('');
+    await page.getByLabel('API key').fill(gateway.key);
+    await page.keyboard.press('Enter');
+    await asked.promise;
+    await page.getByLabel('API key').fill(other.key);
+    await page.keyboard.press('Enter');
+    held.resolve();
+    await page.locator('#balance').waitFor();
+    expect(await page.locator('.operator').innerText()).toBe(`key ${other.id}`);
+  });
+
   describe('from a page of another origin, where the customer is signed in by a cookie', () => {
     let page: Page;
     let target: string;
