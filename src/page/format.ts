@@ -1,3 +1,5 @@
+import type { Budget } from '../client/admin-api.generated.ts';
+
 const DAY_MS = 86_400_000;
 const NANOS = 1_000_000_000n;
 
@@ -77,6 +79,12 @@ export function duration(ms: number): string {
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** `a month`, `an hour`, `in all` */
+export function periodText(per: Budget['per']): string {
+  if (per === 'lifetime') return 'in all';
+  return per === 'hour' ? 'an hour' : `a ${per}`;
 }
 
 /** An ISO time as the browser's date and time: `Nov 23, 13:15:39`. */

@@ -1,9 +1,8 @@
 import type { ApiKeyDetails } from '../../client/admin-api.generated.ts';
 import { CopyButton } from '../copy-button.tsx';
 import type { Fact } from '../facts.tsx';
-import { grouped, moment, money, nanos } from '../format.ts';
+import { grouped, moment, money, nanos, periodText } from '../format.ts';
 import { labelsText } from './labels-text.ts';
-import { periodText } from './policy-form.ts';
 
 /** What an operator and a customer see of one key alike. */
 type KeyDetails = Omit<ApiKeyDetails, 'account' | 'markup'>;

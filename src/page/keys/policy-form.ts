@@ -1,6 +1,7 @@
 import type { AccountPolicy, Budget } from '../../client/admin-api.generated.ts';
 import { ApiError } from '../api.ts';
 import type { Field } from '../dialog.tsx';
+import { periodText } from '../format.ts';
 import { labelsFrom, labelsText, type Requirements } from './labels-text.ts';
 
 type Values = Readonly<Record<string, string>>;
@@ -83,12 +84,6 @@ function budgetOf(text: string): Budget {
       `The period of a budget must be one of ${PERIODS.join(', ')}, got ${JSON.stringify(period)}.`,
     );
   return { amount, per };
-}
-
-/** `a month`, `an hour`, `in all` */
-export function periodText(per: Budget['per']): string {
-  if (per === 'lifetime') return 'in all';
-  return per === 'hour' ? 'an hour' : `a ${per}`;
 }
 
 /** `$5.00 a day, $20.00 a month` */

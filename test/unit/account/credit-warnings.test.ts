@@ -105,10 +105,14 @@ describe('what the page says of credits', () => {
     ]);
   });
 
-  it('names the budget that is used up, and when it is renewed', () => {
+  it.each([
+    ['day', 'a day'],
+    ['hour', 'an hour'],
+    ['lifetime', 'in all'],
+  ] as const)('names the budget of a %s that is used up, and when it is renewed', (per, written) => {
     const budget = {
       amount: '50.00',
-      per: 'day',
+      per,
       spent: '50.00',
       left: '0.00',
       resets_at: '2026-11-24T00:00:00Z',
@@ -116,7 +120,7 @@ describe('what the page says of credits', () => {
     const limits = { spent: '50.00', held: '0.00', running: 0, budgets: [budget] };
     const said = read('', { balance: '5.00', grants: [grant('5.00')], limits });
     expect(said.warnings).toEqual([
-      expect.stringMatching(/^Your account's budget of \$50\.00 a day is used up, .* until Nov 2/),
+      expect.stringMatching(`^Your account's budget of \\$50\\.00 ${written} is used up, .* until Nov 2`),
     ]);
   });
 

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 
 import { type Fact, Facts } from '../../../page/facts.tsx';
-import { clock, date, lastDays, money, nanos } from '../../../page/format.ts';
+import { clock, date, lastDays, money, nanos, periodText } from '../../../page/format.ts';
 import { limitFacts } from '../../../page/keys/key-facts.tsx';
 import { useResource } from '../../../page/resource.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
@@ -168,7 +168,7 @@ function AllowancesCard({ allowances }: { readonly allowances: readonly Allowanc
         {allowances.map(({ id, amount, remaining, per, resets_at: resetsAt, until }) => (
           <tr key={id}>
             <th scope="row">{id}</th>
-            <NumberCell>{`${money(nanos(amount))} a ${per}`}</NumberCell>
+            <NumberCell>{`${money(nanos(amount))} ${periodText(per)}`}</NumberCell>
             <NumberCell class="wide">{money(nanos(remaining))}</NumberCell>
             <td class="date">{date(resetsAt)}</td>
             <td class="wide">{until === undefined ? '–' : date(until)}</td>

@@ -1,5 +1,5 @@
 import type { Credits } from '../../../client/admin-api.generated.ts';
-import { date, money, nanos } from '../../../page/format.ts';
+import { date, money, nanos, periodText } from '../../../page/format.ts';
 import type { EndingCredits, Pace } from './pace.ts';
 
 /** What the customer should know or do now, the worst first. */
@@ -31,7 +31,7 @@ function budgetWarning({ limits }: Credits): string | undefined {
   const spent = limits?.budgets?.find(({ left }) => nanos(left) <= 0n);
   if (!spent) return undefined;
   const { amount, per, resets_at: at } = spent;
-  const budget = `${money(nanos(amount))} ${per === 'lifetime' ? 'in all' : `a ${per}`}`;
+  const budget = `${money(nanos(amount))} ${periodText(per)}`;
   return `Your account's budget of ${budget} is used up, and requests are rejected${at === undefined ? '' : ` until ${date(at)}`}.`;
 }
 
