@@ -108,9 +108,9 @@ function withoutNulls(change: object): object {
   return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== null));
 }
 
-/** @throws {ApiError} */
+/** Nothing is no number: 0 ends the old secret at once. @throws {ApiError} */
 function overlapOf({ days = '' }: Values): object {
-  if (!/^\d*(?:\.\d*)?$/.test(days))
+  if (!/^\d+(?:\.\d+)?$/.test(days))
     throw new ApiError(0, `Days must be a number, got ${JSON.stringify(days)}.`);
   return { overlap_ms: Math.round(Number(days) * DAY_MS) };
 }

@@ -80,6 +80,9 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     await page.getByLabel('Days').fill('two');
     await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
     await page.getByRole('alert').getByText('Days must be a number, got "two".').waitFor();
+    await page.getByLabel('Days').fill('');
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+    await page.getByRole('alert').getByText('Days must be a number, got "".').waitFor();
     await page.getByLabel('Days').fill('2');
     await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
     const secret = await page.locator('#secret').innerText();
