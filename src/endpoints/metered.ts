@@ -151,23 +151,58 @@ export async function serveMetered(
   active.account = caller.account;
   active.key = caller.key;
   const closed = new AbortController();
-  const buffer = services.buffered.reserveFor(caller.account, caller.key);
-  let body: Buffer;
-  let hold: FixedHold;
+  const running = services.running.add(closed);
+  const incoming = { exchange, client, endpoint, closed };
   try {
-    body = await readBytes(exchange, services.settings, buffer);
-    const request = (): Request => lazyRequest(exchange, body, closed.signal);
-    const call = await priceCall(endpoint, caller, exchange, body, request);
+    const { body, hold } = await holdFor(incoming, caller, services, active);
+    active.trace?.admitted([]);
+    await callHandler(incoming, body, hold, active);
+  } finally {
+    services.running.delete(running);
+  }
+}
+
+interface IncomingCall {
+  readonly exchange: Exchange;
+  readonly client: ClientConnection;
+  readonly endpoint: MeteredEndpoint;
+  /** Aborted by the router's close, and by the client while nothing is held. */
+  readonly closed: AbortController;
+}
+
+/** Reads a request, asks the host for its price, and holds that. */
+async function holdFor(
+  { exchange, client, endpoint, closed }: IncomingCall,
+  caller: Caller,
+  services: MeteredServices,
+  active: ActiveRequest,
+): Promise<{ readonly body: Buffer; readonly hold: FixedHold }> {
+  const { signal } = closed;
+  const buffer = services.buffered.reserveFor(caller.account, caller.key);
+  try {
+    const body = await readBytes(exchange, services.settings, buffer);
+    client.onDisconnect(() => {
+      closed.abort(new ClientDisconnectedError());
+    });
+    const request = (): Request => lazyRequest(exchange, body, signal);
+    const call = await unlessAborted(priceCall(endpoint, caller, exchange, body, request), signal);
+    client.onDisconnect(undefined);
     active.model = call.model;
     active.trace?.modelResolved({ id: call.model, wildcard: undefined }, false);
-    client.throwIfDisconnected();
     if (services.closing()) throw new RouterClosingError();
-    hold = await admit(call, caller, exchange, endpoint, services);
+    return { body, hold: await admit(call, caller, exchange, endpoint, services) };
   } finally {
     buffer.release();
   }
-  active.trace?.admitted([]);
-  const running = services.running.add(closed);
+}
+
+/** Calls the handler, sends its response, and settles. */
+async function callHandler(
+  { exchange, client, endpoint, closed }: IncomingCall,
+  body: Buffer,
+  hold: FixedHold,
+  active: ActiveRequest,
+): Promise<void> {
   const progress = new MeteredProgress(hold, client);
   try {
     const answer: unknown = await endpoint.handler(webRequest(exchange, body, closed.signal), progress.call);
@@ -182,9 +217,23 @@ export async function serveMetered(
       throw new ClientDisconnectedError();
     throw error;
   } finally {
-    services.running.delete(running);
     active.trace?.ended({ ending: progress.ending }, 0, undefined);
     progress.settle();
+  }
+}
+
+/** @throws the reason of the signal once it is aborted: a function of the host may not look at it */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = (): void => {
+    aborted.reject(signal.reason);
+  };
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort);
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
   }
 }
 

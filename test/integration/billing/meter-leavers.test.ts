@@ -32,6 +32,28 @@ describe('a client of a metered route that leaves', () => {
   const post = (url: string, signal: AbortSignal) =>
     fetch(url, { method: 'POST', signal, headers: { authorization: `Bearer ${gateway.key}` } });
 
+  it.each([true, false])('ends the wait for its price, which looks at the signal: %s', async (looks) => {
+    const asked = Promise.withResolvers<void>();
+    const metered = gateway.router.meter(() => new Response('ok'), {
+      model: 'embed/small',
+      price: async ({ signal }) => {
+        asked.resolve();
+        await (looks ? once(signal, 'abort') : new Promise(() => {}));
+        return '0.02';
+      },
+    });
+    const mounted = await listen(http.createServer(metered), '/v1/embeddings');
+    server = mounted;
+    const leaving = new AbortController();
+    const answer = post(mounted.baseURL, leaving.signal);
+    await asked.promise;
+    expect(gateway.router.requests()).toHaveLength(1);
+    leaving.abort();
+    await expect(answer).rejects.toThrow('This operation was aborted');
+    await expect.poll(() => gateway.router.requests()).toEqual([]);
+    expect(gateway.errors).toEqual([]);
+  });
+
   it('in the middle of the answer is charged its price', async () => {
     let cancelled: () => void;
     const wasCancelled = new Promise<void>((resolve) => {
@@ -123,6 +145,7 @@ describe('a client of a metered route that leaves', () => {
     leaving.abort();
     await expect(answer).rejects.toThrow('This operation was aborted');
     expect(await settled).toMatchObject({ voided: true, ending: 'client_gone' });
-    expect(gateway.errors.map(({ cause }) => String(cause))).toEqual(['Error: out of paper']);
+    const causes = (): string[] => gateway.errors.map(({ cause }) => String(cause));
+    await expect.poll(causes).toEqual(['Error: out of paper']);
   });
 });
