@@ -52,6 +52,7 @@ export class Capacity {
   /** Until all targets and keys have enough left for a request, by the providers' word. */
   #scarceUntil = 0;
   readonly #freed = new Set<() => void>();
+  #willTell = false;
   readonly #now: () => number;
   readonly #fleet: FleetSync | undefined;
   readonly #bucketMs: number;
@@ -71,7 +72,7 @@ export class Capacity {
       this.#noteExhausted(slot, until);
     });
     fleet?.onChange(() => {
-      for (const listener of this.#freed) listener();
+      this.#tellFreed();
     });
   }
 
@@ -150,7 +151,7 @@ export class Capacity {
       if (isOver) return;
       isOver = true;
       counters.forEach(end);
-      for (const listener of this.#freed) listener();
+      this.#tellFreed();
     };
     return {
       end: (used) => {
@@ -166,10 +167,23 @@ export class Capacity {
     };
   }
 
-  /** Calls the listener whenever a request has ended that counted, or the fleet may have room. Returns a function that ends it. */
+  /**
+   * Calls the listener soon after a request has ended that counted, once for several, or when the fleet may have room. Returns a function
+   * that ends it.
+   */
   onFreed(listener: () => void): () => void {
     this.#freed.add(listener);
     return () => this.#freed.delete(listener);
+  }
+
+  /** Not at once: who ends an attempt to begin another has its room before those that wait. */
+  #tellFreed(): void {
+    if (this.#willTell) return;
+    this.#willTell = true;
+    queueMicrotask(() => {
+      this.#willTell = false;
+      for (const listener of this.#freed) listener();
+    });
   }
 
   /** What is used of the limits of a provider and of its targets, for operators. @param keys - their names */

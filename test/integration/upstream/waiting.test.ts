@@ -110,6 +110,27 @@ describe('a request for a model whose targets are full', () => {
     expect(gateway.provider.received).toHaveLength(1);
   });
 
+  it('is not served with the room of one that is sent again', async () => {
+    await start();
+    let refuse: (() => void) | undefined;
+    gateway.provider.script = (response, request) => {
+      refuse = () =>
+        answerJson('{"error":{"message":"busy"}}', 503, { 'retry-after-ms': '1' })(response, request);
+    };
+    const first = gateway.post({ ...QUESTION, user: 'first' });
+    await expect.poll(() => refuse !== undefined).toBe(true);
+    const second = gateway.post({ ...QUESTION, user: 'second' });
+    await expect.poll(waiting).toBe(1);
+    gateway.provider.script = OK;
+    refuse?.();
+    expect([(await first).status, (await second).status]).toEqual([200, 200]);
+    expect(gateway.provider.received.map(({ json }) => (json as { user?: string }).user)).toEqual([
+      'first',
+      'first',
+      'second',
+    ]);
+  });
+
   it('is not sent to a target that an operator ejects meanwhile', async () => {
     await start();
     const { script, answer, count } = heldAnswers();

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+
+import type { Target } from '../../../src/catalog/model.ts';
+import { Capacity } from '../../../src/upstream/capacity.ts';
+import { CircuitBreakers } from '../../../src/upstream/circuit-breaker.ts';
+import { ProviderKeys } from '../../../src/upstream/provider-keys.ts';
+import { RequestRoom } from '../../../src/upstream/request-room.ts';
+import { WaitingLine } from '../../../src/upstream/waiting-line.ts';
+
+const limits = { concurrentRequests: 1 };
+const provider = { name: 'groq', apiKeys: [] } as unknown as Target['provider'];
+const TARGET = { provider, healthKey: 'a', model: 'a', limits } as Target;
+
+function roomOf(capacity: Capacity): RequestRoom {
+  const services = {
+    capacity,
+    waitingLine: new WaitingLine((listener) => capacity.onFreed(listener)),
+    breakers: new CircuitBreakers({ settings: undefined, emit: () => {} }),
+    providerKeys: new ProviderKeys(),
+  };
+  return new RequestRoom(services, {
+    account: 'acct',
+    tokens: 1,
+    byokKey: () => undefined,
+    conversation: undefined,
+    canWait: false,
+  });
+}
+
+describe('the room of a request', () => {
+  it('is its own until it is sent again, whoever waits for it', async () => {
+    const capacity = new Capacity();
+    const [room, next] = [roomOf(capacity), roomOf(capacity)];
+    room.reserve([TARGET]);
+    let served = 0;
+    capacity.onFreed(() => {
+      if (next.reserve([TARGET]) === 0) served += 1;
+    });
+    expect([room.take(TARGET, ''), room.take(TARGET, ''), room.take(TARGET, '')]).toEqual([true, true, true]);
+    await Promise.resolve();
+    expect(served).toBe(0);
+    room.end();
+    await Promise.resolve();
+    expect(served).toBe(1);
+  });
+});
