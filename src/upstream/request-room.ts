@@ -87,26 +87,33 @@ export class RequestRoom {
 
   /** The targets, with the one that has the reserved room first. */
   inOrder(targets: readonly [Target, ...Target[]]): readonly [Target, ...Target[]] {
-    const reserved = this.#reserved?.target;
-    if (!reserved || reserved === targets[0] || !targets.includes(reserved)) return targets;
+    const reserved = targets.find((target) => this.#hasReserved(target));
+    if (!reserved || reserved === targets[0]) return targets;
     return [reserved, ...targets.filter((target) => target !== reserved)];
   }
 
   /** The name of the key that has the reserved room. */
   keyAt(target: Target): string | undefined {
-    return this.#reserved?.target === target ? this.#reserved.key : undefined;
+    return this.#hasReserved(target) ? this.#reserved?.key : undefined;
   }
 
-  /** Takes room for an attempt, the reserved one first; the attempt before is over. False if there is none. @param key - as in `Place` */
+  /**
+   * Takes room for an attempt, the reserved one if it is there; the attempt before is over, and nothing is reserved any more. False if
+   * there is none.
+   *
+   * @param key - as in `Place`
+   */
   take(target: Target, key: string): boolean {
     this.#running?.end();
     this.#running = undefined;
-    const reserved = this.#reserved;
-    if (reserved?.target === target && reserved.key === key) {
-      this.#reserved = undefined;
-      this.#running = reserved.permit;
+    const permit = this.#reserved?.permit;
+    const isReserved = this.keyAt(target) === key;
+    this.#reserved = undefined;
+    if (isReserved) {
+      this.#running = permit;
       return true;
     }
+    permit?.cancel();
     const { capacity } = this.#services;
     const { tokens } = this.#terms;
     if (capacity.waitMs(target, key, tokens) > 0) return false;
@@ -130,6 +137,12 @@ export class RequestRoom {
     this.#reserved = undefined;
     this.#running?.end(usage && usage.promptTokens + usage.completionTokens);
     this.#running = undefined;
+  }
+
+  /** A request that was planned again has other objects for the same targets. */
+  #hasReserved({ provider, healthKey, model }: Target): boolean {
+    const reserved = this.#reserved?.target;
+    return reserved?.provider === provider && reserved.healthKey === healthKey && reserved.model === model;
   }
 
   #reserveAt({ target, key }: Place): 0 {

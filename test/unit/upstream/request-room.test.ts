@@ -10,6 +10,7 @@ import { WaitingLine } from '../../../src/upstream/waiting-line.ts';
 const limits = { concurrentRequests: 1 };
 const provider = { name: 'groq', apiKeys: [] } as unknown as Target['provider'];
 const TARGET = { provider, healthKey: 'a', model: 'a', limits } as Target;
+const OTHER = { provider, healthKey: 'b', model: 'b', limits } as Target;
 
 function roomOf(capacity: Capacity): RequestRoom {
   const services = {
@@ -28,6 +29,26 @@ function roomOf(capacity: Capacity): RequestRoom {
 }
 
 describe('the room of a request', () => {
+  it('is there when the request was planned again, with other objects for its targets', () => {
+    const room = roomOf(new Capacity());
+    expect(room.reserve([OTHER, TARGET])).toBe(0);
+    const [first, second] = [{ ...TARGET }, { ...OTHER }];
+    expect(room.inOrder([first, second])).toEqual([second, first]);
+    expect([room.keyAt(first), room.keyAt(second)]).toEqual([undefined, '']);
+    expect(room.take(second, '')).toBe(true);
+  });
+
+  it('is not reserved any more at a target that it does not begin with', () => {
+    const capacity = new Capacity();
+    const room = roomOf(capacity);
+    expect(room.reserve([TARGET])).toBe(0);
+    expect(capacity.waitMs(TARGET, '', 1)).toBe(Infinity);
+    expect(room.take(OTHER, '')).toBe(true);
+    expect([capacity.waitMs(TARGET, '', 1), capacity.waitMs(OTHER, '', 1)]).toEqual([0, Infinity]);
+    room.end();
+    expect(capacity.waitMs(OTHER, '', 1)).toBe(0);
+  });
+
   it('is its own until it is sent again, whoever waits for it', async () => {
     const capacity = new Capacity();
     const [room, next] = [roomOf(capacity), roomOf(capacity)];
