@@ -35,10 +35,10 @@ const MAX_PAUSE_MS = 1000;
 /**
  * Requests whose targets are full, in one line of the process.
  *
- * Accounts have turns, by deficit round robin: in each turn an account is served for as many tokens as the largest request that waits
- * has, and what is left counts for its next turn. The next request waits for room; requests behind it go before it only where it doesn't
- * want to go. Requests of its account that share no target with it have a line and turns of their own. So a large request is not starved by small ones,
- * and nothing waits for a target that it doesn't use.
+ * Accounts have turns, by deficit round robin: in each round an account is served for as many tokens as the largest request that waits has,
+ * and what is left counts for its next turn. The next request waits for room; requests behind it go before
+ * it only where it doesn't want to go. Requests of its account that share no target with it have a line and turns of their own. So a large
+ * request is not starved by small ones, and nothing waits for a target that it doesn't use.
  */
 export class WaitingLine {
   readonly #onFreed: (listener: () => void) => () => void;
@@ -46,8 +46,7 @@ export class WaitingLine {
   readonly #lines: AccountLine[] = [];
   /** The targets of all that wait. */
   readonly #awaited: Targets = { has: (target) => this.#lines.some((line) => line.awaits(target)) };
-  /** Tokens of a turn. */
-  #turn = 1;
+  #round: Round | undefined;
   #closedBy: Error | undefined;
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => void) | undefined;
@@ -119,7 +118,7 @@ export class WaitingLine {
     );
     if (!line) this.#lines.push((line = new AccountLine(account)));
     line.waiting.push(entry);
-    this.#turn = Math.max(this.#turn, tokens);
+    if (this.#round) this.#round.turn = Math.max(this.#round.turn, tokens);
     this.#unsubscribe ??= this.#onFreed(() => {
       this.#serve();
     });
@@ -131,6 +130,7 @@ export class WaitingLine {
     if (!line || index === -1) return;
     line.waiting.splice(index, 1);
     this.#dropIfEmpty(line);
+    this.#shortenRound(entry.request.tokens);
     entry.reject(error);
     // Who waited for the same targets behind it may be next.
     this.#serve();
@@ -155,7 +155,7 @@ export class WaitingLine {
       }
       const { request } = entry;
       const isBehind = request.targets.some((target) => awaited.has(target));
-      if (!line.hasTurn(this.#turn, request.tokens)) {
+      if (!this.#hasTurn(line, request.tokens)) {
         this.#lines.splice(n, 1);
         this.#lines.push(line);
         continue;
@@ -184,6 +184,30 @@ export class WaitingLine {
     this.#serveIn(pauseMs);
   }
 
+  /** As `AccountLine.hasTurn`; begins the next round where the line has had its turn in this one. */
+  #hasTurn(line: AccountLine, tokens: number): boolean {
+    if (!this.#round || line.isOverIn(this.#round)) this.#round = { turn: this.#largest() };
+    return line.hasTurn(this.#round, tokens);
+  }
+
+  /** A request that left and wasn't served makes no turns longer. */
+  #shortenRound(tokens: number): void {
+    const round = this.#round;
+    if (!round || tokens < round.turn) return;
+    const largest = this.#largest();
+    if (largest >= round.turn) return;
+    round.turn = largest;
+    for (const line of this.#lines) line.keepAtMost(round.turn);
+  }
+
+  /** The tokens of the largest request that waits. */
+  #largest(): number {
+    let largest = 0;
+    for (const { waiting } of this.#lines)
+      for (const { request } of waiting) largest = Math.max(largest, request.tokens);
+    return largest;
+  }
+
   #reserve(entry: Entry, awaited: Targets): number | undefined {
     try {
       return entry.request.reserve(awaited);
@@ -205,11 +229,17 @@ export class WaitingLine {
     if (line.waiting.length > 0) return;
     this.#lines.splice(this.#lines.indexOf(line), 1);
     if (this.#lines.length > 0) return;
-    this.#turn = 1;
+    this.#round = undefined;
     this.#unsubscribe?.();
     this.#unsubscribe = undefined;
     clearTimeout(this.#timer);
   }
+}
+
+/** Each account has one turn in it, all of them as many tokens. */
+interface Round {
+  /** In tokens. A large request that comes makes it longer: those that had a shorter one have the rest with their next. */
+  turn: number;
 }
 
 /** The requests of one account that wait for the same targets, in their order. */
@@ -218,6 +248,10 @@ class AccountLine {
   readonly waiting: Entry[] = [];
   /** Tokens that it may still be served in its turn. */
   #left = 0;
+  /** Of its last turn. */
+  #round: Round | undefined;
+  /** Tokens that it got for that. */
+  #had = 0;
   #isItsTurn = false;
 
   constructor(account: string) {
@@ -235,11 +269,27 @@ class AccountLine {
     return this.waiting.reduce((sum, { request }) => sum + Number(request.model === model), 0);
   }
 
+  /** Whether it has had its turn in this round. */
+  isOverIn(round: Round): boolean {
+    return !this.#isItsTurn && this.#round === round;
+  }
+
   /** Whether its turn covers the tokens. Begins its turn where it is the next, and ends it where it doesn't. */
-  hasTurn(turn: number, tokens: number): boolean {
-    if (!this.#isItsTurn) this.#left += turn;
+  hasTurn(round: Round, tokens: number): boolean {
+    if (!this.#isItsTurn) {
+      const rest = this.#round ? Math.max(0, this.#round.turn - this.#had) : 0;
+      this.#left += rest + round.turn;
+      this.#round = round;
+      this.#had = round.turn;
+    }
     this.#isItsTurn = this.#left >= tokens;
     return this.#isItsTurn;
+  }
+
+  /** Turns have become this short. */
+  keepAtMost(tokens: number): void {
+    this.#left = Math.min(this.#left, tokens);
+    this.#had = Infinity;
   }
 
   served(tokens: number): void {

@@ -119,6 +119,32 @@ describe('a waiting line', () => {
     expect(Math.abs(large - small)).toBeLessThanOrEqual(100);
   });
 
+  it('gives no longer turns for a large request that has left', async () => {
+    useFakeTimers();
+    const upstream = new Upstream();
+    await upstream.wait('running');
+    const large = upstream.wait('greedy', 1000, { terms: { upToMs: 100, most: 200 } });
+    for (let n = 0; n < 20; n++) void upstream.wait('greedy');
+    for (let n = 0; n < 5; n++) void upstream.wait('modest');
+    await vi.advanceTimersByTimeAsync(200);
+    expect(await large).toBe('upstream_at_capacity');
+    for (let n = 0; n < 10; n++) upstream.end();
+    expect(Object.fromEntries(upstream.tokens)).toEqual({ running: 1, greedy: 5, modest: 5 });
+    upstream.line.close(new Error('closed'));
+  });
+
+  it('gives shorter turns once the largest request is served, and others had as much', async () => {
+    const upstream = new Upstream();
+    await upstream.wait('running');
+    for (const tokens of [100, ...Array.from({ length: 50 }, () => 1)]) void upstream.wait('large', tokens);
+    for (let n = 0; n < 150; n++) void upstream.wait('small');
+    for (let n = 0; n < 101; n++) upstream.end();
+    expect(Object.fromEntries(upstream.tokens)).toEqual({ running: 1, large: 100, small: 100 });
+    for (let n = 0; n < 20; n++) upstream.end();
+    expect(Object.fromEntries(upstream.tokens)).toEqual({ running: 1, large: 110, small: 110 });
+    upstream.line.close(new Error('closed'));
+  });
+
   it('lets none overtake that waits for the same target, and others pass', async () => {
     const upstream = new Upstream();
     await upstream.wait('running', 1, { targets: [TARGET] });
@@ -303,6 +329,28 @@ describe('a waiting line', () => {
         expect(Math.max(...served) - Math.min(...served)).toBeLessThanOrEqual(
           2 * Math.max(...accounts.flat()),
         );
+      }),
+    );
+  });
+
+  it('serves accounts as many tokens, whenever their large requests come', () => {
+    const sizes = fc.array(fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 5000 })), {
+      minLength: 200,
+      maxLength: 200,
+    });
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 4 }), sizes, (accounts, tokens) => {
+        const upstream = new Upstream();
+        void upstream.wait('running');
+        for (let n = 0; n < 2 * accounts; n++) void upstream.wait(`account-${n % accounts}`);
+        for (const each of tokens) {
+          upstream.end();
+          // None of them has ever nothing that waits.
+          void upstream.wait(upstream.served.at(-1)!, each);
+        }
+        upstream.line.close(new Error('closed'));
+        const served = Array.from({ length: accounts }, (_, n) => upstream.tokens.get(`account-${n}`) ?? 0);
+        expect(Math.max(...served) - Math.min(...served)).toBeLessThanOrEqual(3 * Math.max(...tokens));
       }),
     );
   });
