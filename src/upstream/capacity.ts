@@ -121,15 +121,17 @@ export class Capacity {
 
   /** A limit of this key is used up. */
   exhausted({ provider, model }: Target, key: string, forMs: number): void {
-    const until = this.#now() + forMs;
     const slot = limitName(provider, key, model);
-    this.#noteExhausted(slot, until);
+    const until = this.#noteExhausted(slot, this.#now() + forMs);
     this.#fleet?.exhausted(slot, until);
   }
 
-  #noteExhausted(slot: string, until: number): void {
+  /** Returns until when it is used up: what was said before may be later, of another limit. */
+  #noteExhausted(slot: string, said: number): number {
+    const until = Math.max(said, this.#exhausted.get(slot) ?? 0);
     this.#exhausted.set(slot, until);
     this.#noteScarce(until);
+    return until;
   }
 
   #noteScarce(until: number): void {

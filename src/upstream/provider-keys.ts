@@ -21,7 +21,7 @@ export interface ProviderKey {
   eject(account?: string): void;
   /** The provider accepted the key: ends its ejection. */
   worked(): void;
-  /** The provider's rate limit for this model is used up for `forMs`: until then other keys are used for the model. */
+  /** A rate limit of the provider for this model is used up for `forMs`, or longer if it said so before: until then other keys are used for the model. */
   limit(model: string, forMs: number): void;
   /** An answer for this model arrived: its headers may say what is left of rate limits. */
   answered(model: string, headers: IncomingHttpHeaders): void;
@@ -231,7 +231,7 @@ export class PooledKey implements ProviderKey {
   }
 
   limit(model: string, forMs: number): void {
-    this.#limitedUntil.set(model, this.#now() + forMs);
+    this.#limitedUntil.set(model, Math.max(this.#now() + forMs, this.limitedUntil(model)));
   }
 
   answered(model: string, headers: IncomingHttpHeaders): void {

@@ -91,6 +91,13 @@ describe('the keys of a provider', () => {
     expect(namesFor('m').toSorted()).toEqual(['key 1 of 3', 'key 3 of 3']);
   });
 
+  it('are limited until the last of their limits is over', () => {
+    const only = resolveProvider('openai', { apiKey: 'sk-1' }, settings);
+    const [key] = keys.keysFor(only, 'm');
+    for (const forMs of [5000, 1000, 6000, 2000]) key!.limit('m', forMs);
+    expect(keys.waitMs(only, 'm')).toBe(6000);
+  });
+
   it('have a bounded memory of limits', () => {
     const [key] = keys.keysFor(provider);
     for (let i = 0; i < 1000; i++) key!.limit(`m${i}`, 5000);

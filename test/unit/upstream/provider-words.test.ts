@@ -20,6 +20,15 @@ const left = (requests: number, resetMs = MINUTE): LimitsLeft => ({
   requests: { left: requests, resetMs },
 });
 
+it('a limit that is used up stays so, whatever an answer says of a shorter one', () => {
+  const { capacity, pass } = start();
+  for (const forMs of [5000, 1000]) capacity.exhausted(target, 'key', forMs);
+  expect(capacity.exhaustedMs(target, 'key', 1)).toBe(5000);
+  pass(4000);
+  capacity.exhausted(target, 'key', 2000);
+  expect(capacity.exhaustedMs(target, 'key', 1)).toBe(2000);
+});
+
 describe('what a provider says is left of its requests', () => {
   it('is counted down by those that are sent, until its limit resets', () => {
     const { capacity, pass } = start();
