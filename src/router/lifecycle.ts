@@ -35,8 +35,9 @@ export class RouterLifecycle {
 
   /** Starts ledger maintenance, model discovery and warm connections. Called by each request: a router that serves none stays idle. */
   start(): void {
+    if (this.isClosing) return;
     this.#services.fleet?.used();
-    if (this.#isStarted || this.isClosing) return;
+    if (this.#isStarted) return;
     this.#isStarted = true;
     this.#services.maintenance.start();
     void this.#services.routing.start();

@@ -119,7 +119,7 @@ export class FleetSync {
   /** Called by each request: the process wants to know what is ejected, and where conversations are. */
   used(): void {
     this.#idle = 0;
-    if (this.#timer || !this.#options.health) return;
+    if (this.#isClosed || this.#timer || !this.#options.health) return;
     this.#start();
     void this.#shareTurns();
   }
