@@ -1,4 +1,5 @@
 import { backoff } from '../async/backoff.ts';
+import { withTimeout } from '../async/timeout.ts';
 import { asError } from '../platform/as-error.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { discoveredModels } from '../catalog/discovered-models.ts';
@@ -21,6 +22,8 @@ export interface DiscoveryServices {
 const JITTER = 0.1;
 /** First backoff after a failure; it doubles up to the provider's refresh interval. */
 const RETRY_MS = 15_000;
+/** How long requests wait for a first list. A provider that hangs must not keep those waiting that want a model of another. */
+const FIRST_MS = 5000;
 
 /** Discovers the models that providers list, in the background, from the first use on.
  *
@@ -78,7 +81,7 @@ export class ModelDiscovery {
     this.#startSources();
   }
 
-  /** Resolves once each provider has answered or failed once; undefined if all have, which is the usual case. */
+  /** Resolves once each provider has answered or failed once, after a few seconds at most; undefined then, which is the usual case. */
   get pending(): Promise<unknown> | undefined {
     if (this.#sources.size === 0) return undefined;
     const first = [...this.#sources.values()].flatMap(({ first: each }) => each ?? []);
@@ -105,7 +108,7 @@ function listIdentity({ name, origin, modelsPath }: Provider): string {
 class DiscoverySource {
   /** The last good list. */
   listed: readonly ListedModel[] | undefined;
-  /** Set during the first request, if there is no earlier list. */
+  /** Set during the first request, for a few seconds at most, if there is no earlier list. */
   first: Promise<void> | undefined;
   readonly #provider: Provider;
   readonly #list: () => Promise<readonly ListedModel[]>;
@@ -133,7 +136,7 @@ class DiscoverySource {
     this.#isStarted = true;
     const refreshed = this.#refresh();
     if (this.listed) return;
-    this.first = refreshed.then(() => {
+    this.first = withTimeout(refreshed, FIRST_MS, () => {}).then(() => {
       this.first = undefined;
     });
   }

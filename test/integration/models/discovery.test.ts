@@ -62,6 +62,7 @@ describe('models that a provider lists', () => {
 
   afterEach(async () => {
     vi.restoreAllMocks();
+    vi.useRealTimers();
     await mounted.close();
     await router.close();
     await provider.close();
@@ -117,6 +118,22 @@ describe('models that a provider lists', () => {
     expect(asked()).toHaveLength(1);
     await Promise.all([ids(), ids(), ask('up/acme/fast')]);
     expect(asked()).toHaveLength(1);
+  });
+
+  it('are waited for for seconds: then a provider that hangs delays neither ready() nor a request', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    await start();
+    const { promise: hangs, resolve } = Promise.withResolvers<void>();
+    list = () => {
+      resolve();
+    };
+    const ready = router.ready();
+    await hangs;
+    await vi.advanceTimersByTimeAsync(5100);
+    await ready;
+    vi.useRealTimers();
+    expect((await ask('up/acme/fast')).status).toBe(404);
+    expect(await ids()).toEqual([]);
   });
 
   it('are served and charged from the first request on, by the price of the list', async () => {
