@@ -16,6 +16,7 @@ export class RouterLifecycle {
   readonly #requests: SlotList<ActiveRequest>;
   readonly #keys = new KeyCheck();
   #isStarted = false;
+  #wasReady = false;
   #closed: Promise<void> | undefined;
   #isClosed = false;
 
@@ -53,7 +54,8 @@ export class RouterLifecycle {
   }
 
   /**
-   * A function that returns no API key is an error of `onError`.
+   * The first call also waits for API keys and lists of models. Later ones, which are probes, ask the store alone: a provider
+   * or a secret manager that hangs doesn't make a process unfit. A function that returns no API key is an error of `onError`.
    *
    * @throws {Error} with the reason why the store can't be used, and its URL without the password
    * @throws {RouterClosingError} if the router is closed meanwhile
@@ -66,10 +68,16 @@ export class RouterLifecycle {
     } catch (error) {
       throw storeFault(error, storeName);
     }
-    await this.#keys.check(catalog.providers.values(), (error) => hooks.onError(error));
     if (this.isClosing) throw new RouterClosingError();
     this.start();
-    await Promise.all([discovery.pending, routing.start(), fleet?.ready()]);
+    const keys = this.#keys.check(catalog.providers.values(), (error) => hooks.onError(error));
+    await Promise.all([
+      routing.start(),
+      fleet?.ready(),
+      ...(this.#wasReady ? [] : [keys, discovery.pending]),
+    ]);
+    if (this.isClosing) throw new RouterClosingError();
+    this.#wasReady = true;
   }
 
   close(): Promise<void> {

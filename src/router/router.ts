@@ -113,8 +113,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   /**
    * Resolves once the store can be used and providers with model discovery were asked for their models. Rejects with
    * an Error that gives the reason, e.g. that Redis can't be reached, is too old, or may evict keys. Without this call the
-   * first request finds out. A provider that can't list its models delays nothing; `onError` gets its error, and that of an `apiKey` function that
-   * returns no key.
+   * first request finds out. A list of models is waited for for 5 seconds at most, and an `apiKey` function for `timeouts.connectMs`;
+   * `onError` gets the error of either. Once it has resolved, it can be called again as a probe, which asks the store alone.
    */
   ready(): Promise<void>;
   /**

@@ -4,27 +4,30 @@ import { PooledKey } from './provider-keys.ts';
 
 /** Finds functions for API keys that return no key, before the first request does. */
 export class KeyCheck {
-  readonly #passed = new WeakSet<Provider>();
+  readonly #asked = new WeakSet<Provider>();
 
   /**
-   * Asks each function once: a provider whose functions returned keys is not asked again.
+   * Asks each function once, all at the same time: a provider that was asked before isn't asked again.
    *
    * @param onError - is called with an error that names the option; the other providers can still be used
    */
   async check(providers: Iterable<Provider>, onError: (error: Error) => void): Promise<void> {
+    const asked: Promise<void>[] = [];
     for (const provider of providers) {
-      if (this.#passed.has(provider)) continue;
-      let isMissing = false;
+      if (this.#asked.has(provider)) continue;
+      this.#asked.add(provider);
       const { apiKeys, name } = provider;
       for (const [i, source] of apiKeys.entries()) {
         if (typeof source === 'string') continue;
         const option = `providers[${JSON.stringify(name)}].apiKey${apiKeys.length > 1 ? `s[${i}]` : ''}`;
-        const missing = await this.#ask(new PooledKey(provider, source, option), option);
-        if (missing) onError(missing);
-        isMissing ||= missing !== undefined;
+        asked.push(
+          this.#ask(new PooledKey(provider, source, option), option).then((missing) => {
+            if (missing) onError(missing);
+          }),
+        );
       }
-      if (!isMissing) this.#passed.add(provider);
     }
+    await Promise.all(asked);
   }
 
   async #ask(key: PooledKey, option: string): Promise<Error | undefined> {

@@ -101,25 +101,40 @@ describe('ready()', () => {
     await router.close();
   });
 
-  it('names a function that returns no API key, and asks no other one again', async () => {
-    let asked = 0;
-    let key: string | undefined;
+  it('names a function that returns no API key, and asks none again', async () => {
+    const asked: string[] = [];
     const errors: string[] = [];
     const router = createChatCompletionsRouter({
       store: 'memory:',
       providers: {
-        openai: { apiKey: () => ((asked += 1), 'sk-test') },
-        groq: { apiKeys: ['sk-other', () => key] },
+        openai: { apiKey: () => (asked.push('openai'), 'sk-test') },
+        groq: { apiKeys: ['sk-other', () => void asked.push('groq')] },
       },
       models: {},
       hooks: { onError: (error) => errors.push(error.message) },
     });
     await router.ready();
     expect(errors).toEqual([expect.stringContaining('providers["groq"].apiKeys[1] returned no API key')]);
-    key = 'sk-now';
     await router.ready();
     expect(errors).toHaveLength(1);
-    expect(asked).toBe(1);
+    expect(asked).toEqual(['openai', 'groq']);
+    await router.close();
+  });
+
+  it('asks for all keys at once: a slow one keeps no other waiting', async () => {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const errors: string[] = [];
+    const router = createChatCompletionsRouter({
+      store: 'memory:',
+      providers: {
+        openai: { apiKey: () => promise },
+        groq: { apiKey: () => (resolve('sk-slow'), 'sk-fast') },
+      },
+      models: {},
+      hooks: { onError: (error) => errors.push(error.message) },
+    });
+    await router.ready();
+    expect(errors).toEqual([]);
     await router.close();
   });
 });
