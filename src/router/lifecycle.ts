@@ -3,12 +3,15 @@ import { withTimeout } from '../async/timeout.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
 import { fetchStoreTime } from '../ledger/contract/store-clock.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
+import { asError } from '../platform/as-error.ts';
 import { KeyCheck } from '../upstream/key-check.ts';
 import type { RouterServices } from './services.ts';
 import { storeFault } from './store-fault.ts';
 
 /** How long aborted requests may take to end. */
 const ABORT_MS = 1000;
+/** How long a store may take to close, if nothing is left of the time for the log. */
+const STORE_CLOSE_MS = 1000;
 
 /** Starts the background work of a router, and closes the router in order. */
 export class RouterLifecycle {
@@ -102,7 +105,9 @@ export class RouterLifecycle {
       fleet,
       transport,
       agents,
+      hooks,
       store,
+      storeName,
     } = this.#services;
     const { closeTimeoutMs } = settings;
     detachedReads.close();
@@ -114,19 +119,35 @@ export class RouterLifecycle {
     // Aborted requests end at once; one that still hangs waits for the app's `authenticate` or `apiKey`.
     await this.#waitForRequests(ABORT_MS);
     holds.close();
-    await withTimeout(
-      Promise.all([maintenance.close(), billing.drain(), topUps?.close()]),
+    await this.#settled(
+      Promise.allSettled([maintenance.close(), billing.drain(), topUps?.close()]),
       closeTimeoutMs,
-      () => {},
     );
+    const toldBy = performance.now() + closeTimeoutMs;
     // Not by a store that doesn't answer: what providers have cost is lost with it.
-    const told = Promise.allSettled([requestLog.close(), routing.close(), fleet?.close()]);
-    await withTimeout(told, closeTimeoutMs, () => {});
+    await this.#settled(
+      Promise.allSettled([requestLog.close(), routing.close(), fleet?.close()]),
+      closeTimeoutMs,
+    );
     const { waiting } = billing;
     transport.close();
     agents.close();
-    await store.close();
+    const leftMs = Math.max(STORE_CLOSE_MS, toldBy - performance.now());
+    const isClosed = await this.#settled(Promise.allSettled([store.close()]), leftMs);
+    if (!isClosed) hooks.onError(new Error(`The store ${storeName} did not close in time`));
     if (waiting > 0) this.#reportUnposted(waiting);
+  }
+
+  /**
+   * Waits for all of them, for `ms` at most, and reports what failed by then: it doesn't keep the rest from being closed.
+   *
+   * @returns false if the time was over first
+   */
+  async #settled(closing: Promise<readonly PromiseSettledResult<unknown>[]>, ms: number): Promise<boolean> {
+    const ended = await withTimeout(closing, ms, () => {});
+    for (const each of ended ?? [])
+      if (each.status === 'rejected') this.#services.hooks.onError(asError(each.reason));
+    return ended !== undefined;
   }
 
   #keepWarm(): void {
