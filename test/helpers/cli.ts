@@ -21,9 +21,10 @@ export interface RunOptions {
   readonly runtime?: string;
 }
 
-function start(
+/** Starts the built command. */
+export function startCli(
   args: readonly string[],
-  { env, cwd, flags = [], runtime = process.execPath }: RunOptions,
+  { env, cwd, flags = [], runtime = process.execPath }: RunOptions = {},
 ): ChildProcessByStdio<null, Readable, Readable> {
   return spawn(runtime, [...flags, CLI, ...args], {
     cwd,
@@ -34,7 +35,7 @@ function start(
 
 /** Runs the built command to its end. */
 export async function runCli(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
-  const child = start(args, options);
+  const child = startCli(args, options);
   const [stdout, stderr, [code]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
@@ -61,7 +62,7 @@ export interface Served {
 
 /** Starts `serve` on a port that is free. */
 export async function startServe(args: readonly string[], options: RunOptions = {}): Promise<Served> {
-  const child = start(['serve', '--port', '0', ...args], options);
+  const child = startCli(['serve', '--port', '0', ...args], options);
   const complaints = text(child.stderr);
   const exited = once(child, 'exit');
   const log: LogLine[] = [];

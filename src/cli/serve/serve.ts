@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-
 import type { AdminRouter } from '../../admin/admin-router.ts';
 import { loadConfig } from '../config/config-file.ts';
 import { withConfigErrors } from '../config/with-config-errors.ts';
@@ -11,7 +9,7 @@ import { logHooks } from './log-hooks.ts';
 import { receiveSignal } from './receive-signal.ts';
 import { changedOptions } from './reload.ts';
 import { HostNames } from './host-names.ts';
-import { createGateway, listen, Readiness } from './server.ts';
+import { createGateway, type Gateway, listen, Readiness } from './server.ts';
 
 export { createLog } from './log.ts';
 
@@ -44,8 +42,14 @@ export async function serve({ path, port, host, hostNames, admin, log }: ServeOp
     router: createRouter(config, log),
   }));
   const readiness = new Readiness(router, log);
-  let gateway;
-  let origin;
+  // Before anything that may hang: without a listener SIGTERM is ignored in a container, and SIGHUP kills the process.
+  const signalled = receiveSignal((second) => log('error', 'killed', { signal: second }));
+  const { promise: started, resolve: start } = Promise.withResolvers<void>();
+  let reloaded = started;
+  process.on('SIGHUP', () => {
+    reloaded = reloaded.then(() => reload(path, config, router, log));
+  });
+  let gateway: Gateway | undefined;
   try {
     const adminApi = admin || server.admin ? await openAdminApi(router, log) : undefined;
     gateway = createGateway({
@@ -55,35 +59,34 @@ export async function serve({ path, port, host, hostNames, admin, log }: ServeOp
       hostNames: givenNames ?? server.hostNames,
       log,
     });
-    await router.ready();
-    origin = await listen(gateway, port ?? server.port, host ?? server.host);
-  } catch (error) {
-    await router.close();
-    throw error;
+    const early = await Promise.race([router.ready(), signalled]);
+    if (early === undefined) {
+      const origin = await listen(gateway.server, port ?? server.port, host ?? server.host);
+      log('info', 'listening', {
+        url: `${origin}/v1`,
+        ...((admin || server.admin) && { admin: `${origin}/admin` }),
+        config: path,
+        ...sizeOf(config),
+      });
+      start();
+    }
+    log('info', 'closing', { signal: await signalled });
+    // Keeps listening while it closes: load balancers get a 503 from `/readyz`, and clients a `retry-after`.
+    readiness.close();
+  } finally {
+    await closeBoth(router, gateway);
   }
-  log('info', 'listening', {
-    url: `${origin}/v1`,
-    ...((admin || server.admin) && { admin: `${origin}/admin` }),
-    config: path,
-    ...sizeOf(config),
-  });
-
-  let reloaded = Promise.resolve();
-  const onHangup = (): void => {
-    reloaded = reloaded.then(() => reload(path, config, router, log));
-  };
-  process.on('SIGHUP', onHangup);
-  const signal = await receiveSignal((second) => log('error', 'killed', { signal: second }));
-  log('info', 'closing', { signal });
-  // Keeps listening while it closes: load balancers get a 503 from `/readyz`, and clients a `retry-after`.
-  readiness.close();
-  await router.close();
-  const closed = once(gateway, 'close');
-  gateway.close();
-  gateway.closeAllConnections();
-  await closed;
   log('info', 'closed');
   return true;
+}
+
+/** The server is closed also if the router can't be: the process must end. */
+async function closeBoth(router: ChatCompletionsRouter, gateway: Gateway | undefined): Promise<void> {
+  try {
+    await router.close();
+  } finally {
+    await gateway?.close();
+  }
 }
 
 function createRouter(config: ServerConfig, log: Log): ChatCompletionsRouter {

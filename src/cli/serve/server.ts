@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 
 import { withTimeout } from '../../async/timeout.ts';
 import type { AdminRouter } from '../../admin/admin-router.ts';
@@ -14,8 +15,10 @@ const READY_CACHE_MS = 1000;
 const KEEP_ALIVE_MS = 65_000;
 /** A store that takes longer than this is not ready. */
 const READY_TIMEOUT_MS = 5000;
+/** How long clients may take to read the rest of answers that have ended. */
+const LAST_BYTES_MS = 5000;
 
-/** The readiness check for load balancers. */
+/** The readiness check for load balancers: it asks the store alone, as the router has been ready before. */
 export class Readiness {
   readonly #router: ChatCompletionsRouter;
   #lastCheck: { readonly at: number; readonly problem: Promise<string | undefined> } | undefined;
@@ -54,6 +57,13 @@ export class Readiness {
   }
 }
 
+/** The server, and how it ends. */
+export interface Gateway {
+  readonly server: Server;
+  /** Waits until clients have the answers that were sent, for a few seconds at most, and closes all connections. */
+  close(): Promise<void>;
+}
+
 interface GatewayOptions {
   readonly router: ChatCompletionsRouter;
   readonly readiness: Readiness;
@@ -67,8 +77,9 @@ interface GatewayOptions {
  * The standalone server: `/healthz` (liveness), `/readyz` (readiness), with an admin API `/admin`, and the router at
  * every other path. The first two are answered whatever the `Host`, because load balancers use IP addresses.
  */
-export function createGateway({ router, readiness, adminApi, hostNames, log }: GatewayOptions): Server {
-  return createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
+export function createGateway({ router, readiness, adminApi, hostNames, log }: GatewayOptions): Gateway {
+  const sockets = new Set<Socket>();
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     const [path = '/'] = (request.url ?? '/').split('?', 1);
     if (path === '/healthz') answer(response, 200, { status: 'ok' });
     else if (path === '/readyz') void answerReadiness(response, readiness);
@@ -82,6 +93,24 @@ export function createGateway({ router, readiness, adminApi, hostNames, log }: G
       });
     }
   });
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  return {
+    server,
+    close: async () => {
+      if (!server.listening) return;
+      // `server.close()` would cut an answer that has ended, and whose last bytes are still in Node's queue.
+      const sent = [...sockets].map((socket) => once(socket, 'close'));
+      for (const socket of sockets) socket.destroySoon();
+      await withTimeout(Promise.allSettled(sent), LAST_BYTES_MS, () => {});
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
 }
 
 /**

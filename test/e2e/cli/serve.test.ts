@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -14,10 +15,11 @@ import {
   type FakeProvider,
   hang,
   head,
+  respond,
   sequence,
   startFakeProvider,
 } from '../../../src/testing.ts';
-import { type RunOptions, runCli, type Served, startServe } from '../../helpers/cli.ts';
+import { type RunOptions, runCli, type Served, startCli, startServe } from '../../helpers/cli.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 
 let redis: RedisServer;
@@ -372,6 +374,47 @@ describe('a signal', () => {
     await once(served.process, 'exit');
     expect(served.process.exitCode).toBe(1);
     expect(await served.logged('killed')).toMatchObject({ level: 'error', signal: 'SIGINT' });
+  });
+});
+
+describe('a signal that comes before it listens', () => {
+  /** It waits for the list of models of its provider. */
+  async function starting(): Promise<{ child: ReturnType<typeof startCli>; release: () => void }> {
+    const { promise: asked, resolve } = Promise.withResolvers<void>();
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    provider.answer(async (response, request) => {
+      resolve();
+      await released;
+      await respond(200, '{"data":[]}')(response, request);
+    });
+    const loopback = { baseURL: provider.baseURL, apiKey: 'sk', models: 'discover' };
+    const path = write('c.json', config({ providers: { loopback } }));
+    const child = startCli(['serve', '--port', '0', '--config', path], { cwd: folder });
+    await asked;
+    return { child, release };
+  }
+
+  it('ends it', async () => {
+    const { child, release } = await starting();
+    const exited = once(child, 'exit');
+    child.kill('SIGTERM');
+    expect(await exited).toEqual([0, null]);
+    release();
+  });
+
+  it('reloads its config then, if it is a hangup', async () => {
+    const { child, release } = await starting();
+    const exited = once(child, 'exit');
+    child.kill('SIGHUP');
+    release();
+    const events: unknown[] = [];
+    for await (const line of createInterface(child.stdout)) {
+      const { event } = JSON.parse(line) as { event: unknown };
+      events.push(event);
+      if (event === 'reloaded') child.kill('SIGTERM');
+    }
+    expect(events).toEqual(['listening', 'reloaded', 'closing', 'closed']);
+    expect(await exited).toEqual([0, null]);
   });
 });
 

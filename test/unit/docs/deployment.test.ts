@@ -7,9 +7,9 @@ import { documentedBlock, documentedPage } from '../../helpers/documented.ts';
 const DEPLOYMENT = documentedPage('deployment.md');
 const PAGES = { 'deployment.md': DEPLOYMENT, 'reverse-proxies.md': documentedPage('reverse-proxies.md') };
 
-/** What `close()` can take: running requests, their end once aborted, charges. */
+/** What `serve` can take to end: running requests, their end once aborted, charges, the log, the store, and the last bytes of answers. */
 const { closeTimeoutMs } = resolveSettings({ store: 'memory:', providers: {}, models: {} });
-const CLOSING_S = (3 * closeTimeoutMs + 1000) / 1000;
+const CLOSING_S = (3 * closeTimeoutMs + 7000) / 1000;
 
 describe.each(Object.entries(PAGES))('docs/%s', (_name, page) => {
   const blocks = [...page.matchAll(/^```yaml\n# (\S+)\n(.*?)^```/gms)];
