@@ -1,5 +1,6 @@
 import { type Answer, andThen, isLater } from '../async/answer.ts';
 import { withTimeout } from '../async/timeout.ts';
+import { unlessAborted } from '../async/unless-aborted.ts';
 import { RouterError } from '../errors/router-error.ts';
 import { type ClientConnection, ClientDisconnectedError, type Exchange } from '../http/exchange.ts';
 import type { Caller } from '../keys/caller.ts';
@@ -108,11 +109,6 @@ async function answerInTime(
   { exchange: { response }, client, running }: HookContext,
 ): Promise<unknown> {
   const { signal } = controller;
-  const aborted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => {
-      reject(signal.reason);
-    });
-  });
   const onClose = (): void => {
     controller.abort(new ClientDisconnectedError());
   };
@@ -126,7 +122,7 @@ async function answerInTime(
   // It may have left while the hook was called.
   if (client.isDisconnected) onClose();
   try {
-    const given = await withTimeout(Promise.race([answer, aborted]), timeoutMs, onTimeout);
+    const given = await withTimeout(unlessAborted(answer, signal), timeoutMs, onTimeout);
     signal.throwIfAborted();
     return given;
   } catch (error) {

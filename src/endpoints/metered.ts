@@ -1,3 +1,4 @@
+import { unlessAborted } from '../async/unless-aborted.ts';
 import { type FixedHold, type FixedHolds, NOTHING_CONSUMED } from '../billing/fixed-hold.ts';
 import { checkName, type HoldUsage, parseAmount, parseConsumption } from '../billing/holds.ts';
 import { refusalOf } from '../billing/refusal.ts';
@@ -219,21 +220,6 @@ async function callHandler(
   } finally {
     active.trace?.ended({ ending: progress.ending }, 0, undefined);
     progress.settle();
-  }
-}
-
-/** @throws the reason of the signal once it is aborted: a function of the host may not look at it */
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = (): void => {
-    aborted.reject(signal.reason);
-  };
-  if (signal.aborted) onAbort();
-  signal.addEventListener('abort', onAbort);
-  try {
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }
 

@@ -32,6 +32,16 @@ describe('a client of a metered route that leaves', () => {
   const post = (url: string, signal: AbortSignal) =>
     fetch(url, { method: 'POST', signal, headers: { authorization: `Bearer ${gateway.key}` } });
 
+  /** Sends a request, and leaves once this has resolved. */
+  async function leaveOnce(called: Promise<void>, url: string): Promise<void> {
+    const leaving = new AbortController();
+    const answer = post(url, leaving.signal);
+    await called;
+    expect(gateway.router.requests()).toHaveLength(1);
+    leaving.abort();
+    await expect(answer).rejects.toThrow('This operation was aborted');
+  }
+
   it.each([true, false])('ends the wait for its price, which looks at the signal: %s', async (looks) => {
     const asked = Promise.withResolvers<void>();
     const metered = gateway.router.meter(() => new Response('ok'), {
@@ -44,12 +54,7 @@ describe('a client of a metered route that leaves', () => {
     });
     const mounted = await listen(http.createServer(metered), '/v1/embeddings');
     server = mounted;
-    const leaving = new AbortController();
-    const answer = post(mounted.baseURL, leaving.signal);
-    await asked.promise;
-    expect(gateway.router.requests()).toHaveLength(1);
-    leaving.abort();
-    await expect(answer).rejects.toThrow('This operation was aborted');
+    await leaveOnce(asked.promise, mounted.baseURL);
     await expect.poll(() => gateway.router.requests()).toEqual([]);
     expect(gateway.errors).toEqual([]);
   });
@@ -88,12 +93,8 @@ describe('a client of a metered route that leaves', () => {
         await once(clientLeft, 'abort');
         return new Response(what === 'a stream' ? stream : 'short');
       });
-      const leaving = new AbortController();
       const settled = gateway.nextSettled();
-      const answer = post(url, leaving.signal);
-      await called.promise;
-      leaving.abort();
-      await expect(answer).rejects.toThrow('This operation was aborted');
+      await leaveOnce(called.promise, url);
       if (what === 'a stream') await cancelled.promise;
       expect(await settled).toMatchObject({ charged: '0.02', ending: 'client_gone' });
     },
@@ -121,12 +122,8 @@ describe('a client of a metered route that leaves', () => {
       await stop(clientLeft);
       throw new Error('It was not stopped');
     });
-    const leaving = new AbortController();
     const settled = gateway.nextSettled();
-    const answer = post(url, leaving.signal);
-    await called.promise;
-    leaving.abort();
-    await expect(answer).rejects.toThrow('This operation was aborted');
+    await leaveOnce(called.promise, url);
     expect(await settled).toMatchObject({ charged: '0.01', ending: 'client_gone' });
     expect(gateway.errors).toEqual([]);
   });
@@ -138,12 +135,8 @@ describe('a client of a metered route that leaves', () => {
       await once(clientLeft, 'abort');
       throw new Error('out of paper');
     });
-    const leaving = new AbortController();
     const settled = gateway.nextSettled();
-    const answer = post(url, leaving.signal);
-    await called.promise;
-    leaving.abort();
-    await expect(answer).rejects.toThrow('This operation was aborted');
+    await leaveOnce(called.promise, url);
     expect(await settled).toMatchObject({ voided: true, ending: 'client_gone' });
     const causes = (): string[] => gateway.errors.map(({ cause }) => String(cause));
     await expect.poll(causes).toEqual(['Error: out of paper']);
