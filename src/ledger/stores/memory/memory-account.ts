@@ -16,7 +16,7 @@ import type { AccountState, CompactedSums, JournalLine, UsageRow } from '../../c
 import { accountHolders } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { MemoryDimensions } from './memory-dimensions.ts';
-import { packLine, packRequest, unpackLine, unpackRequest } from './packed-rows.ts';
+import { packLine, packRequest, unpackAmounts, unpackLine, unpackRequest } from './packed-rows.ts';
 import { TextArchive } from './text-archive.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 
@@ -220,14 +220,14 @@ export class MemoryAccount implements AccountRows {
   compact(seq: bigint): void {
     const sums = this.#compacted;
     for (const place of this.#journal.splice(0, this.#linesUpTo(seq))) {
-      const line = this.#lineAt(place);
+      const line = unpackAmounts(this.#archive.read(place));
       this.#archive.delete(place);
       sums.seq = line.seq;
       sums.at = Math.max(sums.at, line.at);
       if (line.type === 'g' || line.type === 'a') sums.granted += line.amount;
       else if (line.type === 'x') sums.expired += line.amount;
       else sums.spent += line.amount;
-      sums.writtenOff += line.writtenOff ?? 0n;
+      sums.writtenOff += line.writtenOff;
     }
   }
 

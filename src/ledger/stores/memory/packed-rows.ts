@@ -59,6 +59,14 @@ export function unpackLine(packed: string): JournalLine {
   };
 }
 
+/** The members of a line that its compaction adds up. A full journal compacts a line for each that is written. */
+export function unpackAmounts(
+  packed: string,
+): Pick<JournalLine, 'seq' | 'at' | 'type' | 'amount'> & { readonly writtenOff: bigint } {
+  const { seq = '', at, type, amount = '', writtenOff = '' }: PackedLine = JSON.parse(packed);
+  return { seq: BigInt(seq), at, type, amount: BigInt(amount), writtenOff: BigInt(writtenOff) };
+}
+
 function unpackUsage({ cost, ...usage }: NonNullable<PackedLine['usage']>): SettledUsage {
   return { ...usage, ...(cost !== undefined && { cost: BigInt(cost) }) };
 }
