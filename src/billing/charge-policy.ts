@@ -134,15 +134,18 @@ function chargeOf(
   }
   const counted = usage && lags ? { ...usage, completionTokens: estimate(seen).completionTokens } : usage;
   const source = usage && !lags ? 'upstream' : 'estimated';
-  const charged = priced(counted ?? estimate(seen), source, meter);
+  // A cost without counts, at the end of an answer, is for all of it.
+  const isBilled = source === 'upstream' || (!usage && ending === 'finished');
+  const charged = priced(counted ?? estimate(seen), source, isBilled ? meter : withoutCost(meter));
   if (delivered) {
     const tokens = Math.max(calibration.output(account, delivered.estimated, quote.n), delivered.reported);
     return atMost(held, {
-      ...priced(shortened(charged.usage, tokens), 'estimated', meter),
+      ...priced(shortened(charged.usage, tokens), 'estimated', withoutCost(meter)),
       cost: charged.cost,
     });
   }
-  return source === 'upstream' ? charged : atMost(held, charged);
+  const isReported = isBilled && charged.price.reported && meter.reportedCost !== undefined;
+  return source === 'upstream' || isReported ? charged : atMost(held, charged);
 }
 
 /** Whether the client doesn't pay, although tokens were used. */
@@ -168,7 +171,12 @@ function isSuccess(status: number): boolean {
 /** What an answer reports about its price. */
 type ReportedPrice = Pick<UsageMeter, 'serviceTier' | 'reportedCost'>;
 
-/** Prices a usage at the tier that served it, or at the reported cost: not for estimates, as that cost is for another usage.
+/** For the estimate of a part: the reported cost is for another usage. */
+function withoutCost({ serviceTier }: ReportedPrice): ReportedPrice {
+  return { serviceTier, reportedCost: undefined };
+}
+
+/** Prices a usage at the tier that served it, or at the reported cost.
  * @param searched - the reported usage: it counts searches, even if tokens are estimated
  */
 function pricing(
@@ -183,7 +191,7 @@ function pricing(
     usesByok || !features || !target.cost ? 0n : costsOf(features, serverTools, searched, target.cost);
   return (counted, source, answered) => {
     const usage = priceVariant?.hourWrites ? writtenForAnHour(counted) : counted;
-    const reported = source === 'upstream' ? answered?.reportedCost : undefined;
+    const reported = answered?.reportedCost;
     const served = (each: Price): Price | undefined =>
       priceOfServed(each, priceVariant?.serviceTier, answered?.serviceTier, plainNamesOf(provider));
     const found = served(target.price);

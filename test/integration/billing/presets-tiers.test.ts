@@ -35,6 +35,8 @@ interface Row {
   /** Only a JSON answer tells. */
   readonly only?: 'json';
   readonly charged?: string;
+  /** @default 'upstream' */
+  readonly usageSource?: 'estimated';
   readonly costs?: string | undefined;
   /** Nano-dollars: 1,000 tokens of output, and 142 of the prompt, all written to a cache, and a token a byte of the tier's name. */
   readonly held?: bigint;
@@ -265,6 +267,16 @@ const ROWS: readonly Row[] = [
     costs: '0.002',
   },
   {
+    says: 'the cost that it reports, without counts that can be read',
+    preset: 'vercel',
+    source: 'no documentation: the same answer with counts as text',
+    pricing: { reported: true, ceiling: PRICES },
+    usage: '{"prompt_tokens":"100","completion_tokens":"50","cost":0.0123,"market_cost":0.0123}',
+    charged: '0.0123',
+    usageSource: 'estimated',
+    costs: '0.0123',
+  },
+  {
     says: 'priority, which no answer tells',
     preset: 'fireworks',
     source: 'docs.fireworks.ai: Serverless, priority; the SDK type of an answer',
@@ -369,7 +381,7 @@ describe.each([
     expect(response.status).toBe(200);
     await gateway.router.close();
     const [settled] = gateway.settled;
-    expect(settled).toMatchObject({ charged: row.charged, usageSource: 'upstream' });
+    expect(settled).toMatchObject({ charged: row.charged, usageSource: row.usageSource ?? 'upstream' });
     if ('costs' in row) expect(settled?.cost).toBe(row.costs);
     const [up] = gateway.provider.received;
     expect(JSON.parse(up?.body.toString() ?? '')).toMatchObject({ model: 'upstream-model', ...row.request });
