@@ -16,7 +16,7 @@ import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
 import type { RequestTrace } from '../observability/request-trace.ts';
 import { asError } from '../platform/as-error.ts';
-import { isReadToEnd } from '../upstream/abandoned-answers.ts';
+import { type AbandonedQuote, isReadToEnd } from '../upstream/abandoned-answers.ts';
 import type { AttemptProgress, Abortable, RunningAttempts } from '../upstream/attempt.ts';
 import type { AttemptReport } from '../upstream/circuit-breaker.ts';
 import { errorInAnswer, isSilent } from '../upstream/provider-errors.ts';
@@ -39,7 +39,7 @@ interface ProgressedRequest extends Pick<AdmittedRequest, 'targets' | 'conversat
   readonly hold: {
     readonly terms: Pick<HoldTerms, 'requestId' | 'startedAt'> & {
       readonly caller: Pick<HoldTerms['caller'], 'account' | 'key'>;
-      readonly quote: Pick<HoldTerms['quote'], 'predictedTokens'>;
+      readonly quote: AbandonedQuote;
     };
   };
 }

@@ -36,7 +36,7 @@ class Ratio {
   }
 }
 
-/** Average number of tokens of an answer (of each choice) that its text doesn't show. */
+/** Average number of tokens of an answer (of each choice) that its text doesn't show: of reasoning, sound and images. */
 class HiddenTokens {
   #answers = 0;
   #tokens = 0;
@@ -97,17 +97,17 @@ export class EstimateCalibration {
 
     const { completionTokens, audioCompletionTokens, imageCompletionTokens, reasoningTokens } = usage;
     const shownTokens = outputTokensEstimate(delivered);
-    const text = Math.max(0, completionTokens - audioCompletionTokens - imageCompletionTokens);
-    const isHidden = text > 2 * shownTokens + ESTIMATE_SLACK;
-    answers.hidden.learn(isHidden ? text - shownTokens : 0, quote.n);
+    const isHidden = completionTokens > 2 * shownTokens + ESTIMATE_SLACK;
+    answers.hidden.learn(isHidden ? completionTokens - shownTokens : 0, quote.n);
     if (isHidden) {
       this.#hides.add(account);
       this.#shown.clear();
     } else if (shownTokens > 0) {
-      answers.output.learn(shownTokens, text);
+      const text = completionTokens - audioCompletionTokens - imageCompletionTokens;
+      answers.output.learn(shownTokens, Math.max(0, text));
     }
     // An answer without text may have been cut off in its reasoning.
-    if (!isHidden && (shownTokens > 0 || text === 0)) this.#shown.add(account);
+    if (!isHidden && (shownTokens > 0 || completionTokens === 0)) this.#shown.add(account);
     // No text has more tokens than bytes: this much reasoning can't have been in the text, whatever the client requested.
     if (reasoningTokens > delivered.ascii + 4 * delivered.nonAscii) this.#surelyHides = true;
   }

@@ -2,22 +2,45 @@ import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { Target } from '../catalog/model.ts';
 
+/** What a request asks for, as far as it decides whether its abandoned answer is read on. */
+export type AbandonedQuote = Pick<Quote, 'size' | 'predictedTokens' | 'features' | 'webSearchesNeeded'>;
+
 /** Whether a target's answer is read on to its usage after its client disconnects.
  *
- * The provider's option decides, if set. Otherwise the answer is read on if most of its cost may be invisible in the
- * delivered text: the model reasons silently (by its name, by what was learned, or too little was learned), or the
- * client predicted the output. With the client's own key it never is, as the client pays the provider.
+ * The provider's option decides, if set. Otherwise the answer is read on if the delivered text may say little about its cost:
+ * the model reasons silently or answers in sound or images (by its name or price, by what was learned, or too little was
+ * learned), or the request has parts that can't be estimated. With the client's own key it never is, as the client pays
+ * the provider.
  */
 export function isReadToEnd(
   target: Target,
   account: string,
-  quote: Pick<Quote, 'predictedTokens'>,
+  quote: AbandonedQuote,
   calibration: EstimateCalibration,
 ): boolean {
-  const { provider, model, usesByok } = target;
+  const { provider, model, price, usesByok } = target;
   if (provider.onDisconnect !== undefined) return provider.onDisconnect === 'drain';
   if (usesByok) return false;
-  return quote.predictedTokens !== undefined || reasonsSilently(model) || calibration.mayHide(account);
+  return (
+    cannotBeEstimated(quote) || pricesMedia(price) || reasonsSilently(model) || calibration.mayHide(account)
+  );
+}
+
+/** Predicted output, media in the prompt, and tools that the provider runs: usage alone says what they cost. */
+function cannotBeEstimated({
+  size,
+  predictedTokens,
+  features = [],
+  webSearchesNeeded,
+}: AbandonedQuote): boolean {
+  const { images, audioBytes, files, linkedFiles } = size;
+  const media = images + audioBytes + files + linkedFiles;
+  return predictedTokens !== undefined || media > 0 || features.length > 0 || webSearchesNeeded > 0;
+}
+
+/** Sound and images in an answer have prices of their own. */
+function pricesMedia({ output, audioOutput, imageOutput }: Target['price']): boolean {
+  return audioOutput > output || imageOutput > output;
 }
 
 /** Models that reason without showing it, by the part of their name after the last slash, at any provider.

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { DetachedRead, DetachedReads } from '../../../src/http/detached-reads.ts';
 import { ClientDisconnectedError } from '../../../src/http/exchange.ts';
@@ -7,7 +7,8 @@ import { resolveProvider } from '../../../src/catalog/resolve-provider.ts';
 import { reasonsSilently } from '../../../src/upstream/abandoned-answers.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { chunk, DONE, hang, reset, type Script, stream } from '../../../src/testing.ts';
-import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import type { Settled } from '../../../src/index.ts';
+import { type Gateway, type GatewayOptions, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { noticing } from '../../helpers/noticed.ts';
 import { event } from '../../helpers/provider.ts';
 
@@ -116,6 +117,83 @@ describe('a model', () => {
     ).split(' '),
   )('is not: %s', (name) => {
     expect(reasonsSilently(name)).toBe(false);
+  });
+});
+
+describe('an answer that its client leaves, of a model that shows what it counts', () => {
+  let gateway: Gateway;
+  afterEach(() => gateway.close());
+
+  const USAGE = { prompt_tokens: 400_000, completion_tokens: 1, total_tokens: 400_001 };
+  const QUESTIONS = { ...QUESTION, stream: true, max_tokens: 20 };
+  const asks = (content: object): object => ({
+    ...QUESTIONS,
+    messages: [{ role: 'user', content: [content] }],
+  });
+  const IMAGE = asks({ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } });
+  const FILE = asks({
+    type: 'file',
+    file: { file_data: 'data:application/pdf;base64,AAAA', filename: 'a.pdf' },
+  });
+  const SOUND = asks({ type: 'input_audio', input_audio: { data: 'AAAA', format: 'mp3' } });
+  const model = (pricing: object = {}): GatewayOptions => ({
+    learnsOfLeavers: true,
+    models: {
+      'acme/fast': {
+        targets: ['loopback/upstream-model'],
+        pricing: { ...PRICING, ...pricing },
+        contextWindow: 1_000_000,
+        maxOutputTokens: 1000,
+      },
+    },
+  });
+
+  beforeEach(() => {
+    // No answer is read on for being the one of sixteen.
+    vi.spyOn(Math, 'random').mockReturnValue(0.5);
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  /** Has the account show that its answers hide nothing, and then leave one. */
+  async function leaveOne(options: GatewayOptions, question: object): Promise<Settled> {
+    const router = noticing();
+    gateway = await startGateway(options, router.mount, '100.00');
+    const shown = event({ choices: [], usage: { prompt_tokens: 9, completion_tokens: 1, total_tokens: 10 } });
+    gateway.provider.script = stream(chunk('Hello', 'stop'), shown, DONE);
+    for (let i = 0; i < 8; i++) {
+      const settled = gateway.nextSettled();
+      await (await gateway.post(QUESTIONS)).text();
+      await settled;
+    }
+    const end = [chunk('.', 'stop'), event({ choices: [], usage: USAGE }), DONE];
+    gateway.provider.script = stream(chunk('Hello'), () => router.left(1), ...end);
+    const settled = gateway.nextSettled();
+    const controller = new AbortController();
+    const response = await gateway.post(question, { signal: controller.signal });
+    await response.body?.getReader().read();
+    controller.abort();
+    return settled;
+  }
+
+  it('is charged by estimate if it was asked for in text', async () => {
+    expect(await leaveOne(model(), QUESTIONS)).toMatchObject({ usageSource: 'estimated' });
+  });
+
+  it.each<[string, GatewayOptions, object]>([
+    ['has an image', model(), IMAGE],
+    ['has a file', model(), FILE],
+    ['has sound', model(), SOUND],
+    ['may search', model({ webSearch: '0.02' }), QUESTIONS],
+    ['has a model whose images have a price', model({ imageOutput: '30' }), QUESTIONS],
+    ['has a model whose sound has a price', model({ audioOutput: '80' }), QUESTIONS],
+  ])('is charged as if the client had stayed if its request %s', async (_what, options, question) => {
+    expect(await leaveOne(options, question)).toMatchObject({
+      ending: 'client_gone',
+      usageSource: 'upstream',
+      usage: { promptTokens: 400_000 },
+    });
   });
 });
 

@@ -11,6 +11,7 @@ import { EstimateCalibration } from '../../../src/metering/estimate-calibration.
 import { UsageMeter } from '../../../src/metering/usage-meter.ts';
 import { ActiveRequest } from '../../../src/observability/active-request.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
+import type { AbandonedQuote } from '../../../src/upstream/abandoned-answers.ts';
 import { CircuitBreakers } from '../../../src/upstream/circuit-breaker.ts';
 import { RecentErrors } from '../../../src/upstream/recent-errors.ts';
 import { RunningAttempts } from '../../../src/upstream/attempt.ts';
@@ -36,6 +37,22 @@ const [FIRST, SECOND] = (createCatalog(OPTIONS, resolveSettings(OPTIONS)).get('f
 
 const ANSWERED = { target: FIRST, key: undefined, counted: undefined, answer: { status: 200 } };
 
+const QUOTE: AbandonedQuote = {
+  size: {
+    messages: 1,
+    stringBytes: 4,
+    asciiChars: 4,
+    nonAsciiChars: 0,
+    images: 0,
+    audioBytes: 0,
+    files: 0,
+    fileBytes: 0,
+    linkedFiles: 0,
+    toolLists: 0,
+  },
+  webSearchesNeeded: 0,
+};
+
 class Running {
   aborted: Error | undefined;
   abort(reason: Error): void {
@@ -54,7 +71,7 @@ function setUp(isDismissed = false) {
   const terms = {
     requestId: 'r1',
     caller: { account: 'acct', key: 'key' },
-    quote: { predictedTokens: undefined },
+    quote: QUOTE,
     startedAt: performance.now(),
   };
   const progress = new RequestProgress(
