@@ -1,6 +1,6 @@
 import { ClientDisconnectedError } from './exchange.ts';
 
-/** Most detached answers of one key that are read at the same time. */
+/** Most detached answers of one API key that are read at the same time. */
 const MAX_CONCURRENT = 32;
 
 /**
@@ -8,7 +8,7 @@ const MAX_CONCURRENT = 32;
  * at the same time; the connections of the others are paused until it is their turn.
  */
 export class DetachedReads {
-  /** By key: first those that are being read, then those that wait. */
+  /** By owner: first those that are being read, then those that wait. */
   readonly #queues = new Map<string, DetachedRead[]>();
   readonly #active = new Set<DetachedRead>();
   #closed = false;
@@ -22,19 +22,19 @@ export class DetachedReads {
 
   /** Queues a read for its turn; starts it at once if there are few. */
   wait(read: DetachedRead): void {
-    const queue = this.#queues.get(read.key);
-    if (!queue) this.#queues.set(read.key, [read]);
+    const queue = this.#queues.get(read.owner);
+    if (!queue) this.#queues.set(read.owner, [read]);
     else if (!queue.includes(read)) queue.push(read);
     if ((queue?.length ?? 0) <= MAX_CONCURRENT) read.start();
   }
 
   leave(read: DetachedRead): void {
     if (!this.#active.delete(read)) return;
-    const queue = this.#queues.get(read.key);
+    const queue = this.#queues.get(read.owner);
     const index = queue?.indexOf(read) ?? -1;
     if (!queue || index < 0) return;
     queue.splice(index, 1);
-    if (queue.length === 0) this.#queues.delete(read.key);
+    if (queue.length === 0) this.#queues.delete(read.owner);
     else if (index < MAX_CONCURRENT) queue[MAX_CONCURRENT - 1]?.start();
   }
 
@@ -47,17 +47,17 @@ export class DetachedReads {
 
 /** One answer that may be read to its end when its client disconnects. Its timeouts are the same as with a client. */
 export class DetachedRead {
-  /** ID of the API key that the request was made with. */
-  readonly key: string;
+  /** Account and API key that the request was made with, as one name. */
+  readonly owner: string;
   readonly #reads: DetachedReads;
   readonly #shouldRead: () => boolean;
   #abort: ((reason: Error) => void) | undefined;
   #read: (() => void) | undefined;
 
   /** @param shouldRead - called once, when the client disconnects */
-  constructor(reads: DetachedReads, key: string, shouldRead: () => boolean) {
+  constructor(reads: DetachedReads, owner: string, shouldRead: () => boolean) {
     this.#reads = reads;
-    this.key = key;
+    this.owner = owner;
     this.#shouldRead = shouldRead;
   }
 

@@ -58,10 +58,10 @@ const LINGER_MS = 1000;
 /**
  * Relays an answer's bytes to the client as they arrive, with back-pressure, and passes each chunk to the meter.
  *
- * Returns or resolves when the answer is over, for any reason; never rejects. A truncated answer never looks finished,
+ * Returns or resolves when the answer is over, for any reason; never rejects. A truncated answer doesn't look finished,
  * even if its connection ended cleanly: between two events of a stream the client gets an error event and a close
- * without `[DONE]`, anywhere else its connection is reset. An answer that arrived whole with its head is sent in one
- * write.
+ * without `[DONE]`, anywhere else its connection is reset. Only a document that is cut within its `content-length` can't
+ * be taken back: `onError` tells of it. An answer that arrived whole with its head is sent in one write.
  */
 export function relay(
   exchange: Exchange,
