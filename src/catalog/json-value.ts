@@ -17,6 +17,7 @@ export function parseJson(text: string): Json {
   }
 }
 
+/** As in platform/is-record.ts, for values of JSON. */
 export function isRecord(given: Json): given is { readonly [name: string]: Json } {
   return typeof given === 'object' && given !== null && !Array.isArray(given);
 }

@@ -7,6 +7,7 @@ import { type BodyBuffer, type BodyLimits, type ReadRequest, scanBuffer } from '
 import type { GuardRequest, HookCaller } from '../options/request-hooks.ts';
 import type { GuardSettings } from '../options/resolve-request-hooks.ts';
 import { callHook, type HookContext, InvalidRefusalError } from './hook-call.ts';
+import { isRecord } from '../platform/is-record.ts';
 
 /** A request for the guard. */
 export interface GuardedRequest {
@@ -80,16 +81,12 @@ function messagesIn(answer: unknown): string | undefined {
   }
   const messages: unknown = Reflect.get(answer, 'messages');
   const isList = Array.isArray(messages) && messages.length > 0;
-  if (!isList || !messages.every(isObject)) {
+  if (!isList || !messages.every(isRecord)) {
     throw new TypeError('guard must return one or more objects as messages');
   }
   const text: unknown = JSON.stringify(messages);
   if (typeof text !== 'string') throw new TypeError('guard must return messages that can be written as JSON');
   return text;
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function kindOf(answer: unknown): string {

@@ -3,6 +3,7 @@ import { type JsonListener, JsonScanner } from '../json/scanner.ts';
 import { type BodyChunks, concatChunks, sliceChunks } from './body-chunks.ts';
 import { duplicateField, invalidType } from './field-errors.ts';
 import type { Span } from './splice-request.ts';
+import { isRecord } from '../platform/is-record.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -48,7 +49,7 @@ export function readMessages(body: BodyChunks, { start, end }: Span, maxBytes: n
   new JsonScanner('messages', counts).write(bytes);
   const messages: JsonObject[] = JSON.parse(bytes.toString());
   for (const [index, message] of messages.entries()) {
-    if (!isObject(message)) throw invalidType(`messages[${index}]`, 'an object');
+    if (!isRecord(message)) throw invalidType(`messages[${index}]`, 'an object');
     assertOneReading(message, `messages[${index}]`);
   }
   // Of a key that stands twice, one is lost.
@@ -62,17 +63,13 @@ export function readMessages(body: BodyChunks, { start, end }: Span, maxBytes: n
   return messages;
 }
 
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** Some servers read `Content` as `content`. */
 function assertOneReading(message: JsonObject, path: string): void {
   assertExactNames(message, path);
   const { content } = message;
   if (!Array.isArray(content)) return;
   for (const [index, part] of content.entries()) {
-    if (isObject(part)) assertExactNames(part, `${path}.content[${index}]`);
+    if (isRecord(part)) assertExactNames(part, `${path}.content[${index}]`);
   }
 }
 

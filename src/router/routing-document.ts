@@ -1,6 +1,7 @@
 import type { EjectionByHand } from '../observability/provider-status.ts';
 import type { PlacedEjection } from '../upstream/ejections-by-hand.ts';
 import type { WeightByHand, WeightedPlace } from '../upstream/weights-by-hand.ts';
+import { isRecord } from '../platform/is-record.ts';
 
 /** What operators have changed of the routing, for all processes of a store. */
 export interface RoutingDocument {
@@ -52,7 +53,7 @@ export function writeDocument(document: RoutingDocument): string {
 /** @throws {Error} if it is of another release, or damaged */
 export function readDocument(text: string): RoutingDocument {
   const read: unknown = JSON.parse(text, revive);
-  if (isObject(read) && read['form'] === FORM) {
+  if (isRecord(read) && read['form'] === FORM) {
     const { ejections, weights, readmissions, resumed } = read;
     if (
       isListOf(ejections, isEjection) &&
@@ -76,10 +77,6 @@ function isListOf<T>(value: unknown, is: (item: unknown) => item is T): value is
   return Array.isArray(value) && value.every(is);
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}
-
 function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
@@ -93,9 +90,9 @@ function isTime(value: unknown): value is Date {
 }
 
 function isEjection(value: unknown): value is PlacedEjection {
-  if (!isObject(value) || !isText(value['provider']) || !isTextOrNone(value['model'])) return false;
+  if (!isRecord(value) || !isText(value['provider']) || !isTextOrNone(value['model'])) return false;
   const { ejection } = value;
-  return isObject(ejection) && isEjectionByHand(ejection);
+  return isRecord(ejection) && isEjectionByHand(ejection);
 }
 
 function isEjectionByHand(value: Record<string, unknown>): value is Record<string, unknown> & EjectionByHand {
@@ -104,18 +101,18 @@ function isEjectionByHand(value: Record<string, unknown>): value is Record<strin
 }
 
 function isWeight(value: unknown): value is WeightedPlace & WeightByHand {
-  if (!isObject(value)) return false;
+  if (!isRecord(value)) return false;
   const { id, provider, model, weight, at, by } = value;
   const isPlace = isText(id) && isText(provider) && isText(model);
   return isPlace && typeof weight === 'number' && weight >= 0 && isTime(at) && isTextOrNone(by);
 }
 
 function isReadmission(value: unknown): value is Readmission {
-  if (!isObject(value)) return false;
+  if (!isRecord(value)) return false;
   const { id, at, provider, model } = value;
   return isText(id) && isTime(at) && isText(provider) && isTextOrNone(model);
 }
 
 function isResumed(value: unknown): value is RoutingDocument['resumed'][number] {
-  return isObject(value) && isText(value['provider']) && isTime(value['until']);
+  return isRecord(value) && isText(value['provider']) && isTime(value['until']);
 }
