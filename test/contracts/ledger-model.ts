@@ -80,6 +80,8 @@ import type {
 export class LedgerModel {
   readonly #clock: { readonly now: number };
   readonly #accounts = new Map<string, Account>();
+  /** Account -> when it was deleted. */
+  readonly #deletions = new Map<string, number>();
 
   constructor(clock: { readonly now: number }) {
     this.#clock = clock;
@@ -493,6 +495,7 @@ export class LedgerModel {
     if (requests > 0) return { code: 'running', requests };
     account.expireCredit(now);
     this.#accounts.delete(name);
+    this.#deletions.set(name, now);
     const [granted, available, spent] = [account.granted(), account.available(), account.spent()];
     const [expired, writtenOff] = [account.expired(), account.writtenOff()];
     const deleted = { id: '', deletedAt: now, granted, available, spent, expired, writtenOff };
@@ -757,7 +760,10 @@ export class LedgerModel {
   }
 
   #open(name: string): Account {
-    const account = this.#accounts.get(name) ?? new Account();
+    const { now } = this.#clock;
+    const deletedAt = this.#deletions.get(name) ?? 0;
+    const isOfToday = now - deletedAt < DAY;
+    const account = this.#accounts.get(name) ?? new Account(isOfToday ? Math.min(deletedAt, now) : 0);
     this.#accounts.set(name, account);
     return account;
   }
@@ -779,10 +785,16 @@ class Account {
   readonly refunds: UsageRow[] = [];
   /** What was counted by dimension, one by one. */
   byDimension: DimensionRow[] = [];
+  /** Requests until then were those of an account that was deleted. */
+  readonly #firstLowWater: number;
   floor = 0n;
   lowestFloor = 0n;
   frozen = false;
   compactedSeq = 0n;
+
+  constructor(firstLowWater: number) {
+    this.#firstLowWater = firstLowWater;
+  }
 
   granted = (): bigint => total(amounts(this.lines, 'ga'));
   spent = (): bigint => total(amounts(this.lines, 'sloer'));
@@ -791,7 +803,11 @@ class Account {
   writtenOff = (): bigint => total(this.lines.map((line) => line.writtenOff ?? 0n));
   available = (): bigint => this.granted() - this.spent() - this.expired() - this.held();
   spendable = (): bigint => this.available() - this.floor;
-  lowWater = (): number => this.#newestForgotten(({ forgotten }) => forgotten === 'late');
+  lowWater = (): number =>
+    Math.max(
+      this.#firstLowWater,
+      this.#newestForgotten(({ forgotten }) => forgotten === 'late'),
+    );
   /** For requests that cost nothing, whose records are deleted sooner. */
   freeLowWater = (): number => this.#newestForgotten(({ forgotten }) => forgotten === 'soon');
   mayHaveForgottenFree = (id: string): boolean =>

@@ -188,11 +188,55 @@ export function describeRefunds(ledger: LedgerFixture): void {
       await remove();
       expect(await ledger.grant('opening', 7n)).toMatchObject({ code: 'ok', available: 7n, seq: 1n });
       expect(await ledger.createKey('k1')).toMatchObject({ code: 'ok' });
-      expect(await admit(1, 5n)).toMatchObject({ code: 'ok', available: 2n });
-      expect(await settle(1, 5n)).toMatchObject({ code: 'ok', charged: 5n });
+      clock.now += 1;
+      const own = { requestId: requestId(1, clock.now) };
+      expect(await admit(1, 5n, own)).toMatchObject({ code: 'ok', available: 2n });
+      expect(await settle(1, 5n, own)).toMatchObject({ code: 'ok', charged: 5n });
       expect(await state()).toMatchObject({ granted: 7n, spent: 5n, seq: 2n, frozen: false });
       expect(await remove()).toMatchObject({ code: 'ok', deleted: { granted: 7n, spent: 5n } });
       expect(await allDeleted()).toHaveLength(2);
+    });
+
+    it.each(['a grant', 'a key', 'an allowance'])(
+      'is charged for its own requests alone, though one with the same id was made since by %s',
+      async (made) => {
+        await admit(1, 40n);
+        await admit(2, 40n);
+        await settle(2, 30n);
+        clock.now += 3 * 60_000;
+        expect(await remove()).toMatchObject({ code: 'ok' });
+        clock.now += DAY - 1;
+        await ledger.store.sweep(10);
+        if (made === 'a grant') await ledger.grant('opening', 7n);
+        if (made === 'a key') await ledger.createKey('k1');
+        if (made === 'an allowance') {
+          const terms = { amount: 7n, per: 'month', anchor: 0, rollover: 'none', priority: 50 } as const;
+          await ledger.store.allow({ account: 'acme', id: 'plan', ...terms, change: 'prorate' });
+        }
+        const before = await state();
+        expect(before).toMatchObject({ spent: 0n, lowWater: NOON + 3 * 60_000 });
+        for (const n of [1, 2]) expect(await settle(n, 5n, { force: true })).toMatchObject({ code: 'old' });
+        expect(await voidRequest(1)).toMatchObject({ code: 'old' });
+        expect(await state()).toEqual(before);
+      },
+    );
+
+    it('says nothing of an account that is made a day later', async () => {
+      await remove();
+      clock.now += DAY;
+      await ledger.store.sweep(10);
+      await ledger.grant('opening', 7n);
+      expect(await state()).toMatchObject({ lowWater: 0 });
+    });
+
+    it('refuses no request of the new account after the clock was set back', async () => {
+      clock.now += 60 * 60_000;
+      await remove();
+      clock.now = NOON;
+      await ledger.grant('opening', 7n);
+      await ledger.createKey('k1');
+      const own = { requestId: requestId(1, NOON + 1) };
+      expect(await admit(1, 5n, own)).toMatchObject({ code: 'ok' });
     });
   });
 }

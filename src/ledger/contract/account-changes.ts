@@ -13,7 +13,10 @@ export interface AccountChanges {
   endAllowance(command: EndAllowance): Promise<EndAllowanceResult>;
   /** Takes back the charge of a settled request, in whole or in part, once. */
   refund(command: Refund): Promise<RefundResult>;
-  /** Deletes all of an account but its sums, which stay under a new id. Refused while requests run. */
+  /**
+   * Deletes all of an account but its sums, which stay under a new id. Refused while requests run. To an account that is made
+   * under its id within 24 hours, requests from before the deletion are `old`.
+   */
   deleteAccount(account: string): Promise<DeleteAccountResult>;
   /** The sums of deleted accounts, in no particular order. */
   deletedAccounts(): AsyncIterable<DeletedAccount>;

@@ -27,3 +27,11 @@ export function raiseLowWater(totals: AccountTotals, { id, due }: RequestRow): v
 export function mayBeDeletedFree({ lowWater, freeLowWater }: AccountTotals, requestId: string): boolean {
   return requestTime(requestId) <= Math.max(lowWater, freeLowWater);
 }
+
+/**
+ * The low-water mark of a new account. Where one of the same id was deleted within a day, all requests until then were
+ * that one's: their charges may still be on their way, and are not the new one's.
+ */
+export function firstLowWater(deletedAt: number | undefined, now: number): number {
+  return deletedAt !== undefined && deletedAt > now - RETENTION_MS ? Math.min(deletedAt, now) : 0;
+}

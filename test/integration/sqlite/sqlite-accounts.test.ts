@@ -44,12 +44,12 @@ it('drops accounts that have grown since they were first kept', () => {
   };
   const grow = (name: string): void =>
     transaction(() => {
-      const account = accounts.open(name);
+      const account = accounts.open(name, 0);
       for (let n = 0; n < 8000; n++) account.saveKey(newKey({ key: `k${n}`, name: '' }, NOON));
     });
 
   const names = ['first', 'second', 'third'];
-  for (const name of names) transaction(() => accounts.open(name));
+  for (const name of names) transaction(() => accounts.open(name, 0));
   for (const name of names) grow(name);
   reads.length = 0;
   for (const name of names.toReversed()) transaction(() => accounts.find(name));

@@ -214,7 +214,7 @@ describe('a file that can not be used', () => {
     expect(readFileSync(file)).toEqual(before);
   });
 
-  it.each([0, 4, 6])('is refused, and left as it is, when its version is %s', async (version) => {
+  it.each([0, 5, 7])('is refused, and left as it is, when its version is %s', async (version) => {
     const file = newFile();
     const store = new SqliteStore(file);
     await store.balance('acme');
@@ -223,7 +223,7 @@ describe('a file that can not be used', () => {
     database.exec(`PRAGMA user_version = ${version}`);
     database.close();
     const before = readFileSync(file);
-    await refuses(file, new RegExp(`version ${version}; this release supports only version 5$`));
+    await refuses(file, new RegExp(`version ${version}; this release supports only version 6$`));
     expect(readFileSync(file)).toEqual(before);
   });
 

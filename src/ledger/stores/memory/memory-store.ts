@@ -90,6 +90,7 @@ import { updateCredits } from '../../engine/due-credits.ts';
 import { adjust, grant, setFloor } from '../../engine/grants.ts';
 import { pruneEndUsers, pruneSessions } from '../../engine/pruning.ts';
 import { refund } from '../../engine/refunds.ts';
+import { firstLowWater, RETENTION_MS } from '../../engine/retention.ts';
 import { checkAllow, checkEndAllowance, checkRefund, checkSetFloor } from '../../engine/validate-changes.ts';
 import { verify } from '../../engine/witnesses.ts';
 import type { MakesAccount } from '../../contract/reply.ts';
@@ -125,6 +126,8 @@ export class MemoryStore implements LedgerStore {
   readonly #pointers = new Map<string, { readonly account: string; readonly key: string }>();
 
   readonly #deleted: DeletedAccount[] = [];
+  /** Account -> when it was deleted, for a day. */
+  readonly #deletions = new Map<string, number>();
 
   constructor({ now, elapsed }: MemoryStoreOptions = {}) {
     this.#now = now ?? Date.now;
@@ -195,6 +198,7 @@ export class MemoryStore implements LedgerStore {
     this.#accounts.delete(account);
     const deleted = deletedSums(rows, now);
     this.#deleted.push(deleted);
+    this.#deletions.set(account, now);
     return { code: 'ok', deleted };
   }
 
@@ -215,6 +219,9 @@ export class MemoryStore implements LedgerStore {
       if (left > 0) left -= reap(account, left, now);
       updateCredits(account, now);
       replyMeta(account, now);
+    }
+    for (const [account, at] of this.#deletions) {
+      if (at <= now - RETENTION_MS) this.#deletions.delete(account);
     }
     return budget - left;
   }
@@ -415,6 +422,7 @@ export class MemoryStore implements LedgerStore {
     let rows = this.#accounts.get(account);
     if (!rows && !mustExist) {
       rows = new MemoryAccount();
+      rows.totals.lowWater = firstLowWater(this.#deletions.get(account), this.#now());
       this.#accounts.set(account, rows);
     }
     return rows;

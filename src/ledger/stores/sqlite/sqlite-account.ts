@@ -15,10 +15,11 @@ import { ACCOUNT_POLICY, type FoundKey } from '../../contract/key-records.ts';
 import { SESSION_PREFIX } from '../../contract/reserved-ids.ts';
 import { accountHolders, foundKey } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
+import { firstLowWater } from '../../engine/retention.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 import { SqliteAllowances } from './sqlite-allowances.ts';
 import { type Columns, integer, number, text, valuesOf } from './sqlite-columns.ts';
-import { deleteRows, runningRequests } from './sqlite-deletion.ts';
+import { deleteRows, deletionTime, runningRequests } from './sqlite-deletion.ts';
 import { SqliteDimensions } from './sqlite-dimensions.ts';
 import { SqliteEndUsers } from './sqlite-end-users.ts';
 import {
@@ -72,8 +73,10 @@ export class SqliteAccount implements AccountRows {
   }
 
   /** Finds or creates an account. */
-  static open(sql: Sql, name: string): SqliteAccount {
-    const row = sql(ACCOUNT).get(name) ?? sql(INSERT_ACCOUNT).get(name);
+  static open(sql: Sql, name: string, now: number): SqliteAccount {
+    const insert = (): Row | undefined =>
+      sql(INSERT_ACCOUNT).get(name, firstLowWater(deletionTime(sql, name), now));
+    const row = sql(ACCOUNT).get(name) ?? insert();
     if (!row) throw new Error(`The ledger file did not insert account ${name}`);
     return new SqliteAccount(sql, row);
   }
@@ -413,7 +416,7 @@ export function isHashTaken(sql: Sql, hash: string): boolean {
 
 const ACCOUNT = `SELECT id, ${TOTALS.names.join(', ')} FROM accounts WHERE name = ?`;
 const COMPACTED = 'SELECT * FROM accounts WHERE id = ?';
-const INSERT_ACCOUNT = 'INSERT INTO accounts (name) VALUES (?) RETURNING *';
+const INSERT_ACCOUNT = 'INSERT INTO accounts (name, low_water) VALUES (?, ?) RETURNING *';
 const UPDATE_TOTALS = `${update('accounts', TOTALS)} WHERE id = ?`;
 
 const REQUESTS = `SELECT ${REQUEST.names.join(', ')} FROM requests WHERE account = ?`;

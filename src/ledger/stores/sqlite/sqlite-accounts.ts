@@ -48,13 +48,16 @@ export class SqliteAccounts {
   }
 
   /** Finds or creates an account. */
-  open(name: string): SqliteAccount {
-    return this.#known(name) ?? this.#use(name, SqliteAccount.open(this.sql, name));
+  open(name: string, now: number): SqliteAccount {
+    return this.#known(name) ?? this.#use(name, SqliteAccount.open(this.sql, name, now));
   }
 
   /** Finds the account, or creates it unless `mustExist`. */
-  openFor({ account, mustExist }: MakesAccount & { readonly account: string }): SqliteAccount | undefined {
-    return mustExist ? this.find(account) : this.open(account);
+  openFor(
+    { account, mustExist }: MakesAccount & { readonly account: string },
+    now: number,
+  ): SqliteAccount | undefined {
+    return mustExist ? this.find(account) : this.open(account, now);
   }
 
   /** Deletes an account, and records its sums. */

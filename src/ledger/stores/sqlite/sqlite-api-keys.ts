@@ -57,7 +57,7 @@ export class SqliteApiKeys {
         const code = isSameKey(known, command) ? 'ok' : 'conflict';
         return { code, ...replyMeta(found, now) };
       }
-      const rows = found ?? accounts.openFor(command);
+      const rows = found ?? accounts.openFor(command, now);
       if (!rows) return { code: 'no_account', ...replyMeta(undefined, now) };
       rows.saveKeyTerms(createdKey(known, command, now));
       return durable({ code: 'ok', ...replyMeta(rows, now) });

@@ -13,7 +13,7 @@ import { accountNames, overdueAccounts } from './sqlite-account-names.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
 import { claim } from './sqlite-claims.ts';
 import { followClock } from './sqlite-clock.ts';
-import { deletedAccounts } from './sqlite-deletion.ts';
+import { deletedAccounts, forgetDeletions } from './sqlite-deletion.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
 import { rehearseRequestLog } from './sqlite-request-log.ts';
 import { rehearseRouting } from './sqlite-routing.ts';
@@ -50,7 +50,7 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
   const ids = new RequestIds(() => now);
   /** Like a command of the store: finds, changes and saves the account. */
   const command = <T>(work: (rows: SqliteAccount) => T): T => {
-    const rows = accounts.open(account);
+    const rows = accounts.open(account, now);
     const result = work(rows);
     rows.save();
     return result;
@@ -122,8 +122,9 @@ export function rehearse(accounts: SqliteAccounts, now: number): void {
   });
   accountNames(sql, '');
   command((rows) => rows.running);
-  accounts.delete(account, deletedSums(accounts.open(account), later));
+  accounts.delete(account, deletedSums(accounts.open(account, now), later));
   deletedAccounts(sql);
+  forgetDeletions(sql, later);
   announceGateway(sql, account, now, HOUR_MS);
   liveGateways(sql, now);
   rehearseRequestLog(sql, account);

@@ -19,7 +19,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export type Sql = (text: string) => Statement;
 
 /** `user_version` of ledger files; incremented when the tables change. */
-export const SCHEMA_VERSION = 5n;
+export const SCHEMA_VERSION = 6n;
 
 /** `application_id` of ledger files: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -289,6 +289,12 @@ CREATE TABLE deleted_accounts (
   spent              INTEGER NOT NULL,
   expired            INTEGER NOT NULL,
   written_off        INTEGER NOT NULL
+) STRICT;
+
+-- Of accounts that were deleted within a day.
+CREATE TABLE deletions (
+  name               TEXT    PRIMARY KEY,
+  at                 INTEGER NOT NULL
 ) STRICT;
 
 PRAGMA application_id = ${APPLICATION_ID};

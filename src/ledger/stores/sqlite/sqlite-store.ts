@@ -79,7 +79,7 @@ import type { SqliteAccounts } from './sqlite-accounts.ts';
 import { SqliteApiKeys } from './sqlite-api-keys.ts';
 import { claim } from './sqlite-claims.ts';
 import { announceGateway, liveGateways } from './sqlite-gateways.ts';
-import { deletedAccounts } from './sqlite-deletion.ts';
+import { deletedAccounts, forgetDeletions } from './sqlite-deletion.ts';
 import { followClock } from './sqlite-clock.ts';
 import { prunePage } from './sqlite-pruning.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
@@ -185,9 +185,10 @@ export class SqliteStore implements LedgerStore {
 
   async grant(command: Grant): Promise<GrantResult> {
     checkGrant(command);
-    return this.#session.write('durable', (accounts) =>
-      durable(grant(accounts.openFor(command), command, this.#now())),
-    );
+    return this.#session.write('durable', (accounts) => {
+      const now = this.#now();
+      return durable(grant(accounts.openFor(command, now), command, now));
+    });
   }
 
   async adjust(command: Adjust): Promise<AdjustResult> {
@@ -202,9 +203,10 @@ export class SqliteStore implements LedgerStore {
 
   async allow(command: Allow): Promise<AllowResult> {
     checkAllow(command);
-    return this.#session.write('durable', (accounts) =>
-      durable(allow(accounts.openFor(command), command, this.#now())),
-    );
+    return this.#session.write('durable', (accounts) => {
+      const now = this.#now();
+      return durable(allow(accounts.openFor(command, now), command, now));
+    });
   }
 
   async endAllowance(command: EndAllowance): Promise<EndAllowanceResult> {
@@ -250,7 +252,11 @@ export class SqliteStore implements LedgerStore {
 
   async sweep(budget: number): Promise<number> {
     checkSweep(budget);
-    const now = await this.#session.write('write', (accounts) => this.#leaseNow(accounts));
+    const now = await this.#session.write('write', (accounts) => {
+      const now = this.#leaseNow(accounts);
+      forgetDeletions(accounts.sql, now);
+      return now;
+    });
     let left = budget;
     let names: string[] = [];
     let last = '';

@@ -142,12 +142,18 @@ local function was_deleted()
   return redis.call('HEXISTS', TOTALS, 'gone') == 1 or redis.call('HEXISTS', TOTALS, 'del') == 1
 end
 
--- Creates the account. One that lost its totals, but has other keys, is not re-created.
-local function create_account()
-  if redis.call('HEXISTS', TOTALS, 'gone') == 1 then redis.call('DEL', TOTALS) end
+-- Creates the account. One that lost its totals, but has other keys, is not re-created. Where one of its id was deleted
+-- within a day, all requests until then were that one's.
+local function create_account(now)
+  local low_water = 0
+  local gone = redis.call('HGET', TOTALS, 'gone')
+  if gone then
+    if tonumber(gone) > now - 86400000 then low_water = math.min(tonumber(gone), now) end
+    redis.call('DEL', TOTALS)
+  end
   if redis.call('EXISTS', unpack(KEYS)) > 0 then error('the account has lost its totals') end
   redis.call('HSET', TOTALS, 'ver', VERSION, 'av', '0', 'h', '0', 'g', '0', 's', '0', 'x', '0', 'wo', '0', 'fl', '0',
-    'q', '0', 'lw', '0', 'fw', '0', 'nx', '9007199254740992', 'nd', '0', 'l1', '-1', 'st', 'open',
+    'q', '0', 'lw', decimal(low_water), 'fw', '0', 'nx', '9007199254740992', 'nd', '0', 'l1', '-1', 'st', 'open',
     'jq', '0', 'jg', '0', 'js', '0', 'jx', '0', 'jw', '0')
   redis.call('HSET', REQUESTS, SENTINEL, '')
   redis.call('ZADD', DUE, '+inf', SENTINEL)

@@ -93,7 +93,7 @@ local now, id, amount = clock(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local rollover, priority = ARGV[6], tonumber(ARGV[7])
 local ends, is_prorated = tonumber(ARGV[8]) or NEVER, ARGV[9] == 'prorate'
 if not load_totals() and ARGV[11] == '1' then return reply(now, 'no_account') end
-if not totals then create_account() end
+if not totals then create_account(now) end
 check_witnesses(14)
 update_credits(now)
 local allowance

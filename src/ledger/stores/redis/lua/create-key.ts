@@ -48,7 +48,7 @@ end
 if ARGV[9] == '1' then return reply(now, 'conflict') end
 
 if not totals and ARGV[10] == '1' then return reply(now, 'no_account') end
-if not totals then create_account() end
+if not totals then create_account(now) end
 local rpm, tpm = string.match(ARGV[4], '^%S+ %S+ (%S+) (%S+)')
 local before, created = label and load_key(id), decimal(now)
 local key = new_key(id, tonumber(rpm), tonumber(tpm), now)

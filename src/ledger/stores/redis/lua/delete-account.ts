@@ -69,14 +69,15 @@ return deletion()
   },
 );
 
-/** Deletes what `deleteAccount` left; for a day it is known that the account was deleted, and not lost. */
+/** Deletes what `deleteAccount` left; for a day it is known that the account was deleted, and not lost, and when. */
 export const forgetAccount: LuaScript<[id: string], void> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] id           of the sums
 -- returns {}
 if redis.call('HGET', KEYS[1], 'del') ~= ARGV[1] then return {} end
+local at = redis.call('HGET', KEYS[1], 'at')
 redis.call('DEL', KEYS[1], KEYS[4])
-redis.call('HSET', KEYS[1], 'gone', '1')
+redis.call('HSET', KEYS[1], 'gone', at)
 redis.call('PEXPIRE', KEYS[1], '86400000')
 return {}
 `,

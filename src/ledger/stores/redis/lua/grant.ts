@@ -29,7 +29,7 @@ ${ACCOUNT_LUA}${LOTS_LUA}
 local now, id, amount = clock(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local expiry = tonumber(ARGV[4]) or NEVER
 if not load_totals() and ARGV[6] == '1' then return reply(now, 'no_account') end
-if not totals then create_account() end
+if not totals then create_account(now) end
 check_witnesses(7)
 local terms = string.format('grant %s %d %s', ARGV[3], expiry, ARGV[5])
 local known = redis.call('HGET', PAID, id)
