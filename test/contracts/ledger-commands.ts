@@ -241,6 +241,7 @@ type Command =
       account: string;
       amount: bigint;
       charged: bigint;
+      key: string;
       dimensions: Dimensions | undefined;
     } & RequestSlot)
   | { op: 'deleteAccount'; account: string }
@@ -535,6 +536,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       account,
       amount: fc.constantFrom(1n, 3n, 9n),
       charged: fc.constantFrom(0n, 3n, 9n),
+      key: fc.constantFrom('free', 'hourly', 'weekly'),
       dimensions,
       ...request,
       settled: fc.constantFrom(undefined, 0, 1, 2),
@@ -678,8 +680,8 @@ async function apply(
     case 'endAllowance':
       return side.endAllowance({ account: each.account, id: each.id, at: each.at, witnesses });
     case 'refund': {
-      const { account, amount, charged, dimensions } = each;
-      const of = { key: 'free', model: '100% blank space', ...(dimensions && { dimensions }) };
+      const { account, amount, charged, key, dimensions } = each;
+      const of = { key, model: '100% blank space', ...(dimensions && { dimensions }) };
       return side.refund({ account, requestId, amount, charged, ...of, reason: 'bad answer', witnesses });
     }
     case 'deleteAccount': {

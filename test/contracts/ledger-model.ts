@@ -477,6 +477,7 @@ export class LedgerModel {
     account.terms.set(id, String(amount));
     if (request) request.refunded = amount;
     if (request) account.reenter(request);
+    else account.giveBack({ key, user: dimensions?.['user'], at: timeOf(requestId) }, amount);
     const of = request ? recordOf(request) : { key, model };
     const row = { key: of.key, model: of.model ?? '' };
     account.refunds.push({ ...NO_COUNTS, ...row, day: dayOf(requestId), charged: -amount });
@@ -783,6 +784,8 @@ class Account {
   readonly allowances: ModelAllowance[] = [];
   /** Rows that take back charges. */
   readonly refunds: UsageRow[] = [];
+  /** What they returned to the budgets of those whose request has no record. */
+  readonly #givenBack: { of: Key | User; at: number; amount: bigint }[] = [];
   /** What was counted by dimension, one by one. */
   byDimension: DimensionRow[] = [];
   /** Requests until then were those of an account that was deleted. */
@@ -863,11 +866,34 @@ class Account {
   }
 
   /** Total charge of a holder's requests, or of those that were admitted in the same period as `at`. */
-  charged({ kind, has }: Holder, per: BudgetPeriod = 'lifetime', at = 0): bigint {
-    const counted = this.requests.filter(
-      (request) => has(request) && windowOf(per, request.at) === windowOf(per, at),
-    );
-    return total(counted.map((request) => netCharge(request) - (request.uncounted[kind] ?? 0n)));
+  charged({ kind, has, of }: Holder, per: BudgetPeriod = 'lifetime', at = 0): bigint {
+    const isThen = (each: { at: number }): boolean => windowOf(per, each.at) === windowOf(per, at);
+    const counted = this.requests.filter((request) => has(request) && isThen(request));
+    const back = this.#givenBack.filter((each) => each.of === of && isThen(each));
+    const charges = counted.map((request) => netCharge(request) - (request.uncounted[kind] ?? 0n));
+    return total(charges) - total(back.map(({ amount }) => amount));
+  }
+
+  /** A refund of a request without a record: its holders are those of now, as far as they have that much. */
+  giveBack(
+    { key: id, user, at }: { key: string; user: string | undefined; at: number },
+    amount: bigint,
+  ): void {
+    const key = this.keys.find((each) => each.id === id);
+    const { policy } = this;
+    const scope = key?.endUsers ? key.id : policy?.endUsers ? '' : undefined;
+    const endUser = this.users.find((each) => each.key === scope && each.id === user);
+    const holders = [
+      ...(key ? [this.keyHolder(key)] : []),
+      ...(policy && policy.createdAt <= at ? [this.policyHolder(policy)] : []),
+      ...(endUser ? [this.userHolder(endUser)] : []),
+    ];
+    for (const holder of holders) {
+      const charged = this.charged(holder);
+      const most = charged > 0n ? charged : 0n;
+      const { of } = holder;
+      this.#givenBack.push({ of, at: Math.min(at, of.countedAt), amount: amount < most ? amount : most });
+    }
   }
 
   /** Another one of the same id may have been removed: what its requests were charged until now counts no more. */

@@ -97,6 +97,47 @@ export function describeRefunds(ledger: LedgerFixture): void {
       expect(await ledger.store.keyState('acme', 'k2')).toMatchObject({ spent: 25n });
     });
 
+    it('gives back to the budgets of key, account and end user where the record was deleted', async () => {
+      const budgets = (['week', 'month', 'lifetime'] as const).map((per) => ({ amount: 50n, per }));
+      const day = { amount: 50n, per: 'day' } as const;
+      const policy = { account: 'acme', key: '@', name: '', version: 0, limits: { budgets } };
+      await ledger.store.updateKey({ ...policy, endUsers: { budgets } });
+      await ledger.createKey('k2', { budgets: [...budgets, day] });
+      clock.now += 1;
+      const requestOf = (n: number) => ({ key: 'k2', requestId: requestId(n, clock.now) });
+      const old = requestOf(1);
+      await admit(1, 40n, { ...old, endUser: 'ann' });
+      await settle(1, 40n, { ...old, dimensions: { user: 'ann' } });
+      clock.now += 2 * DAY;
+      await ledger.store.sweep(10);
+      await admit(2, 5n, { ...requestOf(2), endUser: 'ann' });
+      await settle(2, 5n, requestOf(2));
+      await refund(1, 30n, { ...old, charged: 40n, dimensions: { user: 'ann' } });
+      const kept = [15n, 15n, 15n];
+      const spentOf = async (key: string) =>
+        (await ledger.store.keyState('acme', key))?.budgets.map(({ spent }) => spent);
+      expect(await spentOf('k2')).toEqual([...kept, 5n]);
+      expect(await spentOf('@')).toEqual(kept);
+      const endUser = await ledger.store.endUserState('acme', 'ann');
+      expect(endUser?.budgets.map(({ spent }) => spent)).toEqual(kept);
+    });
+
+    it('gives a budget that is younger than the request no more than it has spent', async () => {
+      await admit(1, 40n);
+      await settle(1, 40n, { dimensions: { user: 'ann' } });
+      clock.now += 2 * DAY;
+      await ledger.store.sweep(10);
+      const limits = { budgets: [{ amount: 50n, per: 'month' as const }] };
+      const policy = { account: 'acme', key: '@', name: '', version: 0, limits };
+      await ledger.store.updateKey({ ...policy, endUsers: limits });
+      const own = { requestId: requestId(2, clock.now) };
+      await admit(2, 7n, { ...own, endUser: 'ann' });
+      await settle(2, 7n, own);
+      await refund(1, 40n, { charged: 40n, dimensions: { user: 'ann' } });
+      expect((await state()).policy).toMatchObject({ spent: 7n, countedAt: clock.now });
+      expect(await ledger.store.endUserState('acme', 'ann')).toMatchObject({ spent: 0n });
+    });
+
     it('does not lift the charge of a settle that is repeated', async () => {
       await admit(1, 40n);
       await settle(1, 30n);

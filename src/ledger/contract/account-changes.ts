@@ -48,10 +48,10 @@ export interface Refund extends Witnessed {
   readonly amount: NanoDollars;
   /** The total of the request's lines in the journal: the maximum if its record was deleted. */
   readonly charged: NanoDollars;
-  /** Of the request: for its usage row, if its record was deleted. */
+  /** Of the request: for its usage row and budgets, if its record was deleted. */
   readonly key: string;
   readonly model: string;
-  /** Of the request. */
+  /** Of the request: also the end user whose budgets get it back, if its record was deleted. */
   readonly dimensions?: Dimensions | undefined;
   readonly reason: string;
 }

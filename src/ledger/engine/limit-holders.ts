@@ -84,6 +84,23 @@ export function holdersOf(
   return holders;
 }
 
+/** The holders that a request of a time counts in by the limits that are in force now: its record, which knows, was deleted. */
+export function holdersAt(
+  account: AccountRows,
+  request: { readonly key: string; readonly endUser: string | undefined; readonly at: number },
+): Holder[] {
+  const holders: Holder[] = [];
+  const key = account.key(request.key);
+  if (key) holders.push(keyHolder(account, key));
+  const policy = account.totals.policyVersion > 0 ? account.key(ACCOUNT_POLICY) : undefined;
+  if (policy && policy.createdAt <= request.at) holders.push(accountHolder(account, policy));
+  const limits = key?.endUsers ?? policy?.endUsers;
+  if (!limits || request.endUser === undefined) return holders;
+  const endUser = account.endUser(endUserRowId(request.endUser, key?.endUsers && key.key));
+  if (endUser) holders.push(endUserHolder(account, endUser, limits));
+  return holders;
+}
+
 function keyHolder(account: AccountRows, row: KeyRow): Holder {
   return { kind: 'key', row, limits: row.limits, save: () => account.saveKey(row) };
 }

@@ -1,9 +1,11 @@
-import { replyMeta, writeLine } from './account-rows.ts';
+import { type AccountRows, replyMeta, writeLine } from './account-rows.ts';
 import type { Refund, RefundResult } from '../contract/account-changes.ts';
-import { MAX_AMOUNT, type NanoDollars } from '../contract/money.ts';
+import { larger, MAX_AMOUNT, type NanoDollars, smaller } from '../contract/money.ts';
+import { requestTime } from '../contract/request-ids.ts';
 import { refundId } from '../contract/reserved-ids.ts';
 import { updateCredits } from './due-credits.ts';
-import { countEnded, holdersOf } from './limit-holders.ts';
+import { countCharge } from './key-limits.ts';
+import { countEnded, holdersAt, holdersOf } from './limit-holders.ts';
 import { countMore } from './usage-counters.ts';
 import { type Transition, witnessed } from './witnesses.ts';
 
@@ -34,6 +36,8 @@ export const refund: Transition<Refund, RefundResult> = witnessed((account, comm
   if (request) {
     const refunded = { released: 0n, ended: false, moved: -amount, tokens: 0 };
     countEnded(holdersOf(account, request), request, refunded, now);
+  } else {
+    giveBack(account, command);
   }
   countMore(account, { id, key, model }, -amount, dimensions);
   account.saveFingerprint(refundId(id), fingerprintOf(amount));
@@ -49,6 +53,18 @@ export const refund: Transition<Refund, RefundResult> = witnessed((account, comm
   writeLine(account, now, line);
   return { code: 'ok', available: totals.available, ...replyMeta(account, now) };
 });
+
+/**
+ * Takes back from the counters what a request was charged whose record was deleted. A limit may be younger than the request:
+ * no counter falls below 0, and none begins a window.
+ */
+function giveBack(account: AccountRows, { requestId, key, dimensions, amount }: Refund): void {
+  const at = requestTime(requestId);
+  for (const { row, save } of holdersAt(account, { key, endUser: dimensions?.['user'], at })) {
+    countCharge(row, -smaller(amount, larger(0n, row.spent)), Math.min(at, row.countedAt));
+    save();
+  }
+}
 
 function fingerprintOf(amount: NanoDollars): string {
   return `refund|${amount}`;

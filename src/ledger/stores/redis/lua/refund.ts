@@ -31,6 +31,30 @@ export const refund: LuaScript<
 -- ARGV[10] and on      witnesses
 -- returns {code, now, seq, ...}: {available} for ok and duplicate, {charged} for more_than_charged
 ${REQUEST_SCRIPT_LUA}
+-- The holders that a request of a time counts in by the limits that are in force now.
+local function holders_at(key_id, end_user, at)
+  local holders, key = {}, load_key(key_id)
+  holders[1] = key
+  local policy = totals.pv > 0 and load_key('@')
+  if policy then
+    local created = string.match(redis.call('HGET', API_KEYS, '@'), '(%S+) %S+$')
+    if tonumber(created) <= at then holders[#holders + 1] = policy end
+  end
+  local by_key = key and key.users
+  if end_user and (by_key or policy and policy.users) then
+    holders[#holders + 1] = load_end_user((by_key and key_id or '') .. '~' .. end_user)
+  end
+  return holders
+end
+
+-- Takes back from the counters what a request was charged whose record was deleted. A limit may be younger than the request:
+-- no counter falls below 0, and none begins a window.
+local function give_back(amount, holders, at)
+  for _, holder in ipairs(holders) do
+    count_charge(holder, 0 - math.min(amount, math.max(0, size(holder.spent))), math.min(at, holder.at))
+  end
+end
+
 local now, id, amount = clock(ARGV[1]), ARGV[2], tonumber(ARGV[4])
 if not load_totals() then return reply(now, 'no_account') end
 check_witnesses(10)
@@ -54,6 +78,9 @@ totals.s = plus(totals.s, 0 - amount)
 totals.av = plus(totals.av, amount)
 if request then
   for _, holder in ipairs(holders_of(request)) do count_charge(holder, 0 - amount, request.at) end
+else
+  local at = request_time(id)
+  give_back(amount, holders_at(ARGV[6], string.match(ARGV[9], ' user=(%S+)'), at), at)
 end
 count_usage(origin, origin.model, {0, 0, 0, 0, 0, 0, 0, 0 - amount, 0}, ARGV[9])
 write_line(now, 'r', id, 0 - amount, {key = origin.key, rest = '=' .. origin.model .. ' ' .. ARGV[8]})
