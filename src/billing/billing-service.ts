@@ -243,8 +243,7 @@ export class BillingService implements HoldServices {
       }
       const { charged } = result;
       this.keeper.charged(caller.account, requestId, hold.amount, result);
-      const posted = result.code === 'ok' ? result : undefined;
-      this.#tell(hold, outcome, consumption, charged, posted);
+      this.#tell(hold, outcome, consumption, charged, result);
     });
   }
 
@@ -297,7 +296,7 @@ export class BillingService implements HoldServices {
     outcome: Outcome,
     consumption: Charge | undefined,
     charged: NanoDollars,
-    posted: { readonly available: NanoDollars; readonly writtenOff?: NanoDollars } | undefined,
+    posted: { readonly available?: NanoDollars; readonly writtenOff?: NanoDollars } | undefined,
   ): void {
     const { onSettled } = this.#options;
     if (!onSettled) return;
@@ -321,7 +320,7 @@ export class BillingService implements HoldServices {
     if (dimensions) settled.dimensions = dimensions;
     if (target.wildcard !== undefined) settled.wildcard = target.wildcard;
     if (target.healthKey !== target.model) settled.upstreamWildcard = target.healthKey;
-    if (posted) settled.available = formatUsd(posted.available);
+    if (posted?.available !== undefined) settled.available = formatUsd(posted.available);
     if (consumption) {
       settled.price = consumption.price.version;
       settled.usage = consumption.usage;

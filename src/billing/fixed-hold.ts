@@ -241,9 +241,8 @@ export class FixedHolds {
         this.#tell(hold, consumption, undefined, undefined);
         throw new Error(`A charge could not be posted: the store says ${result.code}`);
       }
-      const { charged } = result;
-      const { writtenOff, available } =
-        result.code === 'ok' ? result : { writtenOff: 0n, available: undefined };
+      const { charged, writtenOff = 0n } = result;
+      const available = result.code === 'ok' ? result.available : undefined;
       this.keeper.charged(account, requestId, hold.amount, result);
       this.#tell(hold, consumption, { charged, writtenOff }, available);
       return { charged, writtenOff };

@@ -144,9 +144,12 @@ export class HoldKeeper {
 
   /** A charge was posted: reports what it exceeded of its hold and of the balance, and the thresholds that it crossed. */
   charged(account: string, requestId: string, held: NanoDollars, result: SettleResult): void {
-    if (result.code !== 'ok') return;
-    const { charged, writtenOff } = result;
-    for (const dimension of result.sharedDimensions ?? []) this.#tellOfDimension(account, dimension);
+    const isTold = result.code === 'ok' || (result.code === 'duplicate' && result.writtenOff !== undefined);
+    // Nothing was charged, or another process has told.
+    if (!isTold) return;
+    const { charged, writtenOff = 0n } = result;
+    const shared = result.code === 'ok' ? result.sharedDimensions : undefined;
+    for (const dimension of shared ?? []) this.#tellOfDimension(account, dimension);
     if (charged > held) {
       const amounts = { held: formatUsd(held), charged: formatUsd(charged) };
       this.tell({ type: 'overrun', account, requestId, ...amounts });
@@ -154,7 +157,8 @@ export class HoldKeeper {
     if (writtenOff > 0n) {
       this.tell({ type: 'write_off', account, requestId, amount: formatUsd(writtenOff) });
     }
-    this.#thresholds?.charged(account, requestId, result);
+    if (result.code === 'ok') this.#thresholds?.charged(account, requestId, result);
+    else this.#thresholds?.chargedUnseen(account);
   }
 
   /** A settle has to ask for the budgets that `charged` reports. */

@@ -74,6 +74,11 @@ export class ThresholdWatch {
     }
   }
 
+  /** A charge was posted, but the answer that says what it left was lost: the top-up looks for itself. */
+  chargedUnseen(account: string): void {
+    this.#options.topUps?.consider(account, 0n);
+  }
+
   /** A request was refused because the balance does not cover it. The reply says what a credit line adds to that. */
   refused(account: string): void {
     this.#options.topUps?.consider(account, 0n);

@@ -319,6 +319,8 @@ export type SettleResult = ReplyMeta &
         readonly charged: NanoDollars;
         /** `charged` is less than the amount of this command, and the rest was not written off. */
         readonly isPart?: true;
+        /** From a ReliableStore, where it has repeated the command without an answer: what that command wrote off. */
+        readonly writtenOff?: NanoDollars;
       }
     | { readonly code: 'voided' }
     | { readonly code: 'unknown' | 'old' | 'no_account' }

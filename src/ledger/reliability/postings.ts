@@ -11,7 +11,7 @@ import {
   type VoidResult,
 } from '../contract/ledger-store.ts';
 import type { CallResult, StoreCaller } from './store-caller.ts';
-import { formatUsd } from '../contract/money.ts';
+import { formatUsd, larger } from '../contract/money.ts';
 import type { Outbox } from './outbox.ts';
 import type { Intent } from './outbox-lines.ts';
 import type { RollbackRepair } from './rollback-repair.ts';
@@ -181,20 +181,26 @@ export class Postings {
       const amount = formatUsd(reply.writtenOff);
       this.#tell({ type: 'write_off', account: account.id, requestId, amount });
     }
-    if (!this.#remembers) return reply;
     // Where an answer was lost, that command may have posted a part. Another one has nothing to do with this amount.
     const isPart =
       reply.code === 'ok'
         ? reply.charged + reply.writtenOff < command.amount
         : wasSent && reply.isPart === true;
+    // What a process that ended has posted, it may have reported.
+    const isOwn = wasSent && !isLeftover;
+    const told =
+      reply.code === 'duplicate' && isOwn
+        ? { ...reply, writtenOff: isPart ? 0n : larger(0n, command.amount - reply.charged) }
+        : reply;
+    if (!this.#remembers) return told;
     // What was written off is not charged by a repetition.
     const repeated = isPart ? command : { ...command, amount: reply.charged };
     const change = { type: 'settle' as const, command: repeated, posted: postedBy(reply) };
     this.#redo.record(account, change, witnesses);
-    if (!isPart) return reply;
+    if (!isPart) return told;
     // The rest is charged later, and counts as charged.
     this.#unpaid.add(account, change, reply.charged);
-    return { ...reply, charged: command.amount };
+    return { ...told, charged: command.amount };
   }
 
   #tooOld(account: WatchedAccount): CallResult<SettleResult> {

@@ -1,6 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
-import type { ProviderOptions } from '../../../src/index.ts';
+import {
+  type LedgerEvent,
+  MemoryStore,
+  type ProviderOptions,
+  StoreUnavailableError,
+  type TopUp,
+} from '../../../src/index.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import {
   answerJson,
@@ -319,5 +325,64 @@ describe('holds', () => {
     await gateway.post({ ...QUESTION, model: 'dear' });
     expect(await settled).toMatchObject({ charged: '0.000066', cost: '0.000021' });
     await gateway.close();
+  });
+});
+
+describe('a charge whose answer the store loses, and that is posted again', () => {
+  /** The first charge is made, and not answered. */
+  class LosingStore extends MemoryStore {
+    #isFirst = true;
+
+    override settle(command: Parameters<MemoryStore['settle']>[0]): ReturnType<MemoryStore['settle']> {
+      const answer = super.settle(command);
+      if (!this.#isFirst) return answer;
+      this.#isFirst = false;
+      throw new StoreUnavailableError('unknown');
+    }
+  }
+
+  async function start(): Promise<{ gateway: Gateway; events: LedgerEvent[]; toppedUp: Promise<TopUp> }> {
+    const events: LedgerEvent[] = [];
+    const { promise: toppedUp, resolve } = Promise.withResolvers<TopUp>();
+    const gateway = await startGateway(
+      {
+        store: new LosingStore(),
+        hooks: {
+          onLedgerEvent: (event) => {
+            if ('requestId' in event) events.push(event);
+          },
+        },
+        thresholds: { topUp: { below: '0.00', run: resolve } },
+      },
+      undefined,
+      '0.01',
+    );
+    onTestFinished(() => gateway.close());
+    return { gateway, events, toppedUp };
+  }
+
+  it('is told of with what was written off, and asks for a top-up', async () => {
+    const { gateway, events, toppedUp } = await start();
+    const usage = { prompt_tokens: 9, completion_tokens: 5000 };
+    gateway.provider.script = answerJson(completionBody({ usage }));
+    const settled = gateway.nextSettled();
+    expect((await gateway.post({ ...QUESTION, max_tokens: 10 })).status).toBe(200);
+    const { requestId, ...told } = await settled;
+    expect(told).toMatchObject({ charged: '0.01', writtenOff: '0.005009' });
+    const of = { account: 'acct', requestId };
+    expect(events).toEqual([
+      { type: 'overrun', ...of, held: '0.000172', charged: '0.01' },
+      { type: 'write_off', ...of, amount: '0.005009' },
+    ]);
+    expect(await toppedUp).toMatchObject({ account: 'acct', unspent: '0.00' });
+  });
+
+  it('says so to the host, where it is that of a hold', async () => {
+    const { gateway, events, toppedUp } = await start();
+    const hold = await gateway.router.holds.open({ account: 'acct', model: 'job', amount: '0.004' });
+    expect(await hold.settle('0.03')).toEqual({ charged: '0.01', writtenOff: '0.02' });
+    expect(gateway.settled).toMatchObject([{ charged: '0.01', writtenOff: '0.02' }]);
+    expect(events.map(({ type }) => type)).toEqual(['overrun', 'write_off']);
+    expect(await toppedUp).toMatchObject({ unspent: '0.00' });
   });
 });
