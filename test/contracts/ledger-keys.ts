@@ -268,15 +268,31 @@ export function describeKeys(ledger: LedgerFixture): void {
       expect(await admit(2, 1n, { key: 'k2', tokens: 60 })).toMatchObject({ code: 'ok' });
     });
 
-    it('fills no bucket when the clock steps back and forth', async () => {
+    it('fills no bucket when the clock steps back and forth by a minute', async () => {
       await createKey('k2', { requestsPerMinute: 2 });
       await admit(1, 1n, { key: 'k2' });
-      clock.now -= HOUR;
+      clock.now -= MINUTE;
       await admit(2, 1n, { key: 'k2', requestId: requestId(2, clock.now) });
-      clock.now += HOUR;
+      clock.now += MINUTE;
       expect(await admit(3, 1n, { key: 'k2' })).toMatchObject({
         code: 'requests_per_minute',
         retryAfterMs: 30_000,
+      });
+    });
+
+    it('fills a bucket when the clock was set back, in place of refusing until it has caught up', async () => {
+      await createKey('k2', { requestsPerMinute: 2, tokensPerMinute: 90 });
+      await admit(1, 1n, { key: 'k2', tokens: 90 });
+      await admit(2, 1n, { key: 'k2', tokens: 0 });
+      clock.now -= MINUTE + 1;
+      const back = { key: 'k2', tokens: 60, requestId: requestId(3, clock.now) };
+      expect(await admit(3, 1n, back)).toMatchObject({
+        code: 'ok',
+        rates: { requests: { remaining: 1 }, tokens: { remaining: 30, resetMs: 40_000 } },
+      });
+      expect(await keyState('k2')).toMatchObject({
+        requestBucket: { at: clock.now },
+        tokenBucket: { at: clock.now },
       });
     });
 
@@ -382,15 +398,42 @@ export function describeKeys(ledger: LedgerFixture): void {
       expect(wrong).toEqual([]);
     });
 
-    it('never goes back to an earlier window', async () => {
-      await createKey('k2', { budgets: [{ amount: 30n, per: 'day' }] });
+    it('does not go back to an earlier window when the clock steps back by a minute', async () => {
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'hour' }] });
       await admit(1, 20n, { key: 'k2' });
       await settle(1, 20n);
-      clock.now -= DAY;
+      clock.now -= MINUTE;
       const earlier = { key: 'k2', requestId: requestId(2, clock.now) };
       expect(await admit(2, 11n, earlier)).toMatchObject({ code: 'budget', left: 10n });
       expect(await admit(2, 10n, earlier)).toMatchObject({ code: 'ok' });
-      expect(await keyState('k2')).toMatchObject({ spentIn: { day: 20n }, countedAt: NOON });
+      expect(await keyState('k2')).toMatchObject({ spentIn: { hour: 20n }, countedAt: NOON });
+    });
+
+    it('begins the windows that a clock that was set back has left, and keeps the others', async () => {
+      await createKey('k2', {
+        budgets: [
+          { amount: 30n, per: 'hour' },
+          { amount: 60n, per: 'day' },
+        ],
+      });
+      await admit(1, 30n, { key: 'k2' });
+      await settle(1, 30n);
+      clock.now -= 6 * HOUR;
+      const earlier = { key: 'k2', requestId: requestId(2, clock.now) };
+      expect(await admit(2, 30n, earlier)).toMatchObject({ code: 'ok' });
+      await settle(2, 20n, earlier);
+      const third = { key: 'k2', requestId: requestId(3, clock.now) };
+      expect(await admit(3, 11n, { ...third, min: 11n })).toMatchObject({ code: 'budget', left: 10n });
+      expect(await keyState('k2')).toMatchObject({ spentIn: { hour: 20n, day: 50n }, countedAt: clock.now });
+    });
+
+    it('counts in no window what was admitted before the clock was set back, and ends later', async () => {
+      await createKey('k2', { budgets: [{ amount: 30n, per: 'hour' }] });
+      await admit(1, 10n, { key: 'k2' });
+      clock.now -= HOUR;
+      await admit(2, 20n, { key: 'k2', requestId: requestId(2, clock.now) });
+      await settle(1, 10n);
+      expect(await keyState('k2')).toMatchObject({ spent: 10n, spentIn: { hour: 0n, day: 10n } });
     });
 
     it('counts a charge in the window in which its request was admitted', async () => {

@@ -101,7 +101,7 @@ export class LedgerModel {
     if (now > command.notAfter) return reply({ code: 'stale' });
     if (timeOf(requestId) > now + 5 * MINUTE) return reply({ code: 'ahead' });
     if (!account) return reply({ code: 'no_account' });
-    if (timeOf(requestId) <= account.lowWater()) return reply({ code: 'old' });
+    if (timeOf(requestId) <= account.lowWater() && account.lowWater() <= now) return reply({ code: 'old' });
     if (account.frozen && !command.restore) return reply({ code: 'frozen' });
 
     account.reap(8, now);
@@ -186,7 +186,7 @@ export class LedgerModel {
     const covered = more <= 0n || (more <= account.spendable() && (room === undefined || more <= room));
     if (covered && more > 0n) {
       request.hold = hold;
-      enter(holders, now);
+      enter(account, holders, now);
     }
     if (checkpoint > request.checkpoint) request.checkpoint = checkpoint;
     if (request.checkpoint > request.hold) request.checkpoint = request.hold;
@@ -250,7 +250,7 @@ export class LedgerModel {
       const all = account.holdersFor(key ?? stranger, command.endUser, now);
       const holders = key ? all : all.slice(1);
       account.keep(holders);
-      const at = enter(holders, now);
+      const at = enter(account, holders, now);
       if (timeOf(requestId) > now - MINUTE) for (const { take } of holders) take('requests', 1, now);
       request = { ...blank(requestId, now), key: keyId, at, counts: countsIn(holders), state: 'expired' };
       account.requests.push(request);
@@ -476,8 +476,7 @@ export class LedgerModel {
     }
     account.terms.set(id, String(amount));
     if (request) request.refunded = amount;
-    if (request) account.reenter(request);
-    else account.giveBack({ key, user: dimensions?.['user'], at: timeOf(requestId) }, amount);
+    if (!request) account.giveBack({ key, user: dimensions?.['user'], at: timeOf(requestId) }, amount);
     const of = request ? recordOf(request) : { key, model };
     const row = { key: of.key, model: of.model ?? '' };
     account.refunds.push({ ...NO_COUNTS, ...row, day: dayOf(requestId), charged: -amount });
@@ -785,7 +784,7 @@ class Account {
   /** Rows that take back charges. */
   readonly refunds: UsageRow[] = [];
   /** What they returned to the budgets of those whose request has no record. */
-  readonly #givenBack: { of: Key | User; at: number; amount: bigint }[] = [];
+  readonly #givenBack: { of: Key | User; at: number; amount: bigint; uncounted: Set<BudgetPeriod> }[] = [];
   /** What was counted by dimension, one by one. */
   byDimension: DimensionRow[] = [];
   /** Requests until then were those of an account that was deleted. */
@@ -867,10 +866,13 @@ class Account {
 
   /** Total charge of a holder's requests, or of those that were admitted in the same period as `at`. */
   charged({ kind, has, of }: Holder, per: BudgetPeriod = 'lifetime', at = 0): bigint {
+    if (windowOf(per, of.countedAt) !== windowOf(per, at)) return 0n;
     const isThen = (each: { at: number }): boolean => windowOf(per, each.at) === windowOf(per, at);
     const counted = this.requests.filter((request) => has(request) && isThen(request));
-    const back = this.#givenBack.filter((each) => each.of === of && isThen(each));
-    const charges = counted.map((request) => netCharge(request) - (request.uncounted[kind] ?? 0n));
+    const charges = counted.map(
+      (request) => netCharge(request) - (request.uncounted[`${kind} ${per}`] ?? 0n),
+    );
+    const back = this.#givenBack.filter((each) => each.of === of && isThen(each) && !each.uncounted.has(per));
     return total(charges) - total(back.map(({ amount }) => amount));
   }
 
@@ -892,25 +894,36 @@ class Account {
       const charged = this.charged(holder);
       const most = charged > 0n ? charged : 0n;
       const { of } = holder;
-      this.#givenBack.push({ of, at: Math.min(at, of.countedAt), amount: amount < most ? amount : most });
+      this.#givenBack.push({
+        of,
+        at: Math.min(at, of.countedAt),
+        amount: amount < most ? amount : most,
+        uncounted: new Set(),
+      });
     }
   }
 
-  /** Another one of the same id may have been removed: what its requests were charged until now counts no more. */
-  #begin({ kind, has }: Holder): void {
-    for (const request of this.requests) if (has(request)) request.uncounted[kind] = netCharge(request);
-  }
-
-  /** A holder that was removed, and made again after the clock stepped back, is as old as its request. */
-  reenter(request: Request): void {
-    for (const { of } of this.holdersOf(request)) of.countedAt = Math.max(of.countedAt, request.at);
+  /** Begins windows: what was charged until now counts no more in them. */
+  begin({ kind, has, of }: Holder, periods: readonly BudgetPeriod[]): void {
+    for (const each of this.#givenBack) {
+      if (each.of === of) for (const per of periods) each.uncounted.add(per);
+    }
+    for (const request of this.requests) {
+      if (!has(request)) continue;
+      for (const per of periods) request.uncounted[`${kind} ${per}`] = netCharge(request);
+    }
   }
 
   /** Whether a new holder would count the same. */
   isAsNew({ limits, has, of, rate }: Holder, now: number): boolean {
     if (this.running(has).length > 0) return false;
     const budgets = limits.budgets ?? [];
-    if (budgets.some(({ per }) => per === 'lifetime' || windowOf(per, now) <= of.countedAt)) return false;
+    if (
+      budgets.some(
+        ({ per }) => windowOf(per, countingTime(of.countedAt, now)) === windowOf(per, of.countedAt),
+      )
+    )
+      return false;
     const rates = (['requests', 'tokens'] as const).map((name) => rate(name, now));
     return rates.every((each) => !each || each.level === each.limit * MINUTE);
   }
@@ -945,7 +958,7 @@ class Account {
     const rooms = holders.flatMap((holder) =>
       (holder.limits.budgets ?? []).map((budget) => {
         const holds = total(this.running(holder.has).map((request) => request.hold));
-        const spent = this.charged(holder, budget.per, Math.max(now, holder.of.countedAt));
+        const spent = this.charged(holder, budget.per, countingTime(holder.of.countedAt, now));
         return { limitedBy: holder.kind, budget, left: budget.amount - spent - holds };
       }),
     );
@@ -991,7 +1004,7 @@ class Account {
         const most = limit * MINUTE;
         user[name] = {
           level: Math.min(most, Math.max(-60 * most, level)),
-          at: Math.max(user[name].at, now),
+          at: countingTime(user[name].at, now),
         };
       },
     };
@@ -1017,7 +1030,8 @@ class Account {
     };
     const known = find(id);
     const holder = this.userHolder(known ?? fresh);
-    if (!known) this.#begin(holder);
+    // Another one of the same id may have been removed.
+    if (!known) this.begin(holder, PERIODS);
     return [...holders, { ...holder, shares: full }];
   }
 
@@ -1041,7 +1055,7 @@ class Account {
 
   addKey(key: Key): void {
     this.keys.push(key);
-    this.#begin(this.keyHolder(key));
+    this.begin(this.keyHolder(key), PERIODS);
   }
 
   endUserState(user: User): EndUserState {
@@ -1067,7 +1081,7 @@ class Account {
   hold(holders: readonly Holder[], command: Hold, now: number): void {
     const { requestId, hold, tokens, leaseMs, idempotencyKey, model = '' } = command;
     this.keep(holders);
-    const at = enter(holders, now);
+    const at = enter(this, holders, now);
     for (const { take } of holders) {
       take('requests', 1, now);
       if (tokens > 0) take('tokens', tokens, now);
@@ -1263,7 +1277,6 @@ class Account {
     this.burn(moved);
     if (request.charged === 0n) request.due = Math.max(request.due, finalDue(id, now));
     request.charged += moved;
-    this.reenter(request);
     this.write(now, { type: 'l', id, amount: moved, key });
     this.expireCredit(now);
     return true;
@@ -1306,7 +1319,6 @@ class Account {
 
   /** Corrects the tokens of the request to the final number. */
   giveTokens(request: Request, used: number, now: number): void {
-    this.reenter(request);
     for (const { take } of this.holdersOf(request)) {
       if (used !== request.tokens) take('tokens', used - request.tokens, now);
     }
@@ -1346,8 +1358,8 @@ interface Request {
   hold: bigint;
   charged: bigint;
   refunded?: bigint;
-  /** What was charged before its key or end user, which were removed, came back. */
-  readonly uncounted: { [Kind in LimitHolder]?: bigint };
+  /** What was charged before the window of the holder began. */
+  readonly uncounted: { [Window in `${LimitHolder} ${BudgetPeriod}`]?: bigint };
   checkpoint: bigint;
   tokens: number;
   due: number;
@@ -1434,6 +1446,7 @@ interface Take {
   readonly count: number;
 }
 
+const PERIODS: readonly BudgetPeriod[] = ['lifetime', 'hour', 'day', 'week', 'month'];
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
@@ -1522,11 +1535,23 @@ function nextWindow(per: BudgetPeriod, at: number): number | undefined {
   return hours.find((hour) => windowOf(per, hour) > windowOf(per, at));
 }
 
-/** Sets the clock of all holders to the latest of them; returns it. */
-function enter(holders: readonly Holder[], now: number): number {
-  const at = Math.max(now, ...holders.map(({ of }) => of.countedAt));
-  for (const { of } of holders) of.countedAt = at;
+/** Sets the clock of all holders to the latest of them that the clock wasn't set back from; returns it. */
+function enter(account: Account, holders: readonly Holder[], now: number): number {
+  const at = Math.max(now, ...holders.map(({ of }) => countingTime(of.countedAt, now)));
+  for (const holder of holders) {
+    const { of } = holder;
+    account.begin(
+      holder,
+      PERIODS.filter((per) => windowOf(per, of.countedAt) !== windowOf(per, at)),
+    );
+    of.countedAt = at;
+  }
   return at;
+}
+
+/** Of what a clock has shown until now, only a minute is believed to be later than now. */
+function countingTime(seen: number, now: number): number {
+  return seen > now + MINUTE ? now : Math.max(seen, now);
 }
 
 function countsIn(holders: readonly Holder[]): Counts {
@@ -1545,6 +1570,7 @@ function shares(holders: readonly Holder[]): { sharesEndUser?: true } {
 
 /** The level of an end user's bucket, whose limit may have changed since. */
 function userLevel({ level, at }: User['requests'], limit: number, now: number): number {
+  if (at > now + MINUTE) return limit * MINUTE;
   const elapsed = Math.min(Math.max(0, now - at), 61 * MINUTE);
   return Math.min(limit * MINUTE, level + elapsed * limit);
 }
@@ -1557,14 +1583,15 @@ function bucket(limit: number, { since, takes }: Takes): { level: number; at: nu
     level = refilled(level, at, limit, take.at) - BigInt(take.count) * 60_000n;
     if (level > full) level = full;
     if (level < -60n * full) level = -60n * full;
-    at = Math.max(at, take.at);
+    at = countingTime(at, take.at);
   }
   return { level: Number(level), at };
 }
 
 function refilled(level: bigint, at: number, limit: number, now: number): bigint {
-  const more = now > at ? BigInt(now - at) * BigInt(limit) : 0n;
   const full = BigInt(limit) * 60_000n;
+  if (at > now + MINUTE) return full;
+  const more = now > at ? BigInt(now - at) * BigInt(limit) : 0n;
   return level + more > full ? full : level + more;
 }
 
@@ -1626,7 +1653,7 @@ function keyRecord(account: string, key: Key): KeyRecord {
 }
 
 function countersStatus(owner: Account, holder: Holder, now: number): CountersStatus {
-  const at = Math.max(now, holder.of.countedAt);
+  const at = countingTime(holder.of.countedAt, now);
   return {
     now,
     held: total(owner.running(holder.has).map((request) => request.hold)),

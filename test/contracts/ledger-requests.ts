@@ -577,6 +577,21 @@ export function describeRequests(ledger: LedgerFixture): void {
       expect(await state()).toMatchObject({ requests: [], lowWater: NOON });
     });
 
+    it('refuses no new request while a clock that was set back is behind what was forgotten', async () => {
+      await settle(1, 1n, { requestId: requestId(1, NOON), force: true });
+      clock.now += DAY;
+      await ledger.store.sweep(10);
+      clock.now = NOON - DAY;
+      const earlier = { requestId: requestId(2, clock.now) };
+      expect(await admit(2, 1n, earlier)).toMatchObject({ code: 'ok' });
+      expect(await settle(3, 1n, { requestId: requestId(3, clock.now), force: true })).toMatchObject({
+        code: 'old',
+      });
+      clock.now = NOON;
+      expect(await admit(4, 1n, { requestId: requestId(4, NOON) })).toMatchObject({ code: 'old' });
+      expect(await settle(2, 1n, earlier)).toMatchObject({ code: 'ok', charged: 1n });
+    });
+
     it('does not end for a request that still runs', async () => {
       await admit(1, 30n, { leaseMs: 3 * DAY });
       await admit(2, 30n);

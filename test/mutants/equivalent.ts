@@ -442,8 +442,14 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'engine/key-limits.ts',
-    original: 'if (time <= row.countedAt) return;',
-    mutant: 'if (time < row.countedAt) return;',
+    original: 'if (time === row.countedAt) return;',
+    mutant: '',
+    because: 'the windows of the same time are the same',
+  },
+  {
+    file: 'stores/redis/lua/keys-lua.ts',
+    original: 'if time == holder.at then return end',
+    mutant: '',
     because: 'the windows of the same time are the same',
   },
   {

@@ -132,7 +132,7 @@ export interface Counters {
   readonly running: number;
   /** Total charge. */
   readonly spent: NanoDollars;
-  /** The latest time at which a request was counted, in ms. */
+  /** The latest time at which a request was counted since the clock was set back, in ms. */
   readonly countedAt: number;
   /** The part of `spent` of the requests that were admitted in the hour, day, week and month of `countedAt`. */
   readonly spentIn: Readonly<Record<WindowPeriod, NanoDollars>>;

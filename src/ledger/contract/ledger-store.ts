@@ -429,7 +429,7 @@ export type FinalState = 'settled' | 'voided' | 'expired';
 export interface AccountState extends Balance {
   /** The lowest floor that there was, or the lowest `available` after a forced adjustment. */
   readonly lowestFloor: NanoDollars;
-  /** Time of the newest request id whose record was deleted: any unknown id at or below it is refused. */
+  /** Time of the newest request id whose record was deleted: any unknown id at or below it is refused, unless the clock was set back to before it. */
   readonly lowWater: number;
   /** The same for requests that cost nothing, whose records are deleted sooner; only they may be at or below it. */
   readonly freeLowWater: number;

@@ -38,7 +38,7 @@ import { burn } from './lots.ts';
 import { larger, type NanoDollars, smaller } from '../contract/money.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { countEnd, countMore, type Ended, type Mutable, uncountExpiry } from './usage-counters.ts';
-import { deleteAt, mayBeDeletedFree, raiseLowWater } from './retention.ts';
+import { deleteAt, isTooOld, mayBeDeletedFree, raiseLowWater } from './retention.ts';
 import { type Transition, withAdmission, witnessed } from './witnesses.ts';
 
 /**
@@ -72,7 +72,7 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (time > now + MAX_AHEAD_MS) return { code: 'ahead', ...replyMeta(account, now) };
   if (!account) return { code: 'no_account', ...replyMeta(account, now) };
   const { totals } = account;
-  if (time <= totals.lowWater) return { code: 'old', ...replyMeta(account, now) };
+  if (isTooOld(totals, time, now)) return { code: 'old', ...replyMeta(account, now) };
   if (totals.frozen && !restore) return { code: 'frozen', ...replyMeta(account, now) };
 
   reap(account, MAX_REAPED_BY_ADMIT, now);

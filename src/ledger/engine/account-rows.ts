@@ -143,7 +143,7 @@ export interface CountersRow {
   held: NanoDollars;
   running: number;
   spent: NanoDollars;
-  /** The latest time at which a request was counted. */
+  /** The latest time at which a request was counted, since the clock was set back. */
   countedAt: number;
   /** For each period: the part of `spent` of other windows than that of `countedAt`. */
   spentBefore: Record<WindowPeriod, NanoDollars>;

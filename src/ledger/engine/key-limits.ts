@@ -19,12 +19,16 @@ import { DAY_MS } from '../contract/usage.ts';
  * Buckets are integers: a level is in units times 60,000, so that a limit of n
  * per minute refills n per ms. They start full. A bucket may be in debt, by at
  * most an hour's worth, which only delays later requests. Times are clamped to
- * the latest one seen: a clock that steps back refills nothing, and begins no earlier window again.
+ * the latest one seen: a clock that steps back by a minute refills nothing, and begins no earlier window again.
+ * After a longer step, buckets are full, and windows that it left begin again: to wait until the clock has
+ * caught up could take days.
  */
 
 export const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const MAX_DEBT_MINUTES = 60;
+/** A time in a row that is further ahead was counted before the clock was set back. */
+const MAX_AHEAD_MS = MINUTE_MS;
 
 export function newCounters(limits: KeyLimits, now: number): CountersRow {
   return {
@@ -37,12 +41,17 @@ export function newCounters(limits: KeyLimits, now: number): CountersRow {
   };
 }
 
-/** Begins the windows of a time, if it is later than any before. */
+/** The time whose windows count: the latest one seen, unless it is from before the clock was set back. */
+export function countingTime(countedAt: number, now: number): number {
+  return countedAt > now + MAX_AHEAD_MS ? now : Math.max(countedAt, now);
+}
+
+/** Begins those windows of a time that the row isn't in. */
 export function enterWindows(row: CountersRow, time: number): void {
-  if (time <= row.countedAt) return;
-  if (windowStart('hour', time) > row.countedAt) {
+  if (time === row.countedAt) return;
+  if (!isSameWindow('hour', time, row.countedAt)) {
     for (const per of WINDOW_PERIODS) {
-      if (windowStart(per, time) > row.countedAt) row.spentBefore[per] = row.spent;
+      if (!isSameWindow(per, time, row.countedAt)) row.spentBefore[per] = row.spent;
     }
   }
   row.countedAt = time;
@@ -50,12 +59,10 @@ export function enterWindows(row: CountersRow, time: number): void {
 
 /** Counts the charge, or a refund, of a request that was admitted at a time. */
 export function countCharge(row: CountersRow, amount: NanoDollars, admittedAt: number): void {
-  // A row that was removed, and made again after the clock stepped back, is younger than the request.
-  enterWindows(row, admittedAt);
   row.spent += amount;
-  if (windowStart('hour', admittedAt) === windowStart('hour', row.countedAt)) return;
+  if (isSameWindow('hour', admittedAt, row.countedAt)) return;
   for (const per of WINDOW_PERIODS) {
-    if (windowStart(per, admittedAt) !== windowStart(per, row.countedAt)) row.spentBefore[per] += amount;
+    if (!isSameWindow(per, admittedAt, row.countedAt)) row.spentBefore[per] += amount;
   }
 }
 
@@ -76,7 +83,7 @@ export function budgetLeft({ amount, per }: Budget, row: Spending, now: number):
 
 function spentOf(per: BudgetPeriod, { spent, spentBefore, countedAt }: Spending, now: number): NanoDollars {
   if (per === 'lifetime') return spent;
-  return windowStart(per, now) > countedAt ? 0n : spent - spentBefore[per];
+  return isSameWindow(per, countingTime(countedAt, now), countedAt) ? spent - spentBefore[per] : 0n;
 }
 
 /** The state of each budget at `now`. */
@@ -84,7 +91,7 @@ export function budgetStates({ budgets = [] }: KeyLimits, row: Spending, now: nu
   return budgets.map((budget) => {
     const { per } = budget;
     const left = budgetLeft(budget, row, now);
-    const resetsAt = per === 'lifetime' ? undefined : windowEnd(per, Math.max(now, row.countedAt));
+    const resetsAt = per === 'lifetime' ? undefined : windowEnd(per, countingTime(row.countedAt, now));
     return {
       ...budget,
       spent: spentOf(per, row, now),
@@ -99,7 +106,7 @@ export function isAsNew(row: CountersRow, limits: KeyLimits, now: number): boole
   const { budgets = [], requestsPerMinute, tokensPerMinute } = limits;
   return (
     row.running === 0 &&
-    budgets.every(({ per }) => per !== 'lifetime' && windowStart(per, now) > row.countedAt) &&
+    budgets.every(({ per }) => !isSameWindow(per, countingTime(row.countedAt, now), row.countedAt)) &&
     waitMs(row.requestBucket, requestsPerMinute, Infinity, now) === 0 &&
     waitMs(row.tokenBucket, tokensPerMinute, Infinity, now) === 0
   );
@@ -208,6 +215,7 @@ export function windowEnd(per: WindowPeriod, time: number): number {
 const THURSDAY = 3;
 
 function levelAt(bucket: BucketRow, limit: number, now: number): number {
+  if (bucket.at > now + MAX_AHEAD_MS) return limit * MINUTE_MS;
   // Enough to refill the deepest debt; more could exceed the safe integers.
   const elapsed = Math.min(Math.max(0, now - bucket.at), (MAX_DEBT_MINUTES + 1) * MINUTE_MS);
   return Math.min(limit * MINUTE_MS, bucket.level + elapsed * limit);
@@ -225,5 +233,5 @@ function take(bucket: BucketRow, limit: number | undefined, count: number, now: 
   const full = limit * MINUTE_MS;
   const level = levelAt(bucket, limit, now) - count * MINUTE_MS;
   bucket.level = Math.max(-MAX_DEBT_MINUTES * full, Math.min(full, level));
-  bucket.at = Math.max(bucket.at, now);
+  bucket.at = countingTime(bucket.at, now);
 }

@@ -12,6 +12,7 @@ import {
   budgetLeft,
   budgetStates,
   countCharge,
+  countingTime,
   countRequest,
   countTokens,
   enterWindows,
@@ -223,7 +224,7 @@ function tighter(one: KeyRate | undefined, other: KeyRate | undefined): KeyRate 
   return other.remaining < one.remaining ? other : one;
 }
 
-/** Counts an admitted request; returns the time at which it counts, which is never before an earlier one's. */
+/** Counts an admitted request; returns the time at which it counts. */
 export function countAdmission(
   holders: readonly Holder[],
   { hold, tokens }: { readonly hold: NanoDollars; readonly tokens: number },
@@ -251,9 +252,9 @@ export function countMoreHeld(holders: readonly Holder[], more: NanoDollars, now
   }
 }
 
-/** The latest time at which one of them has counted a request, or now. */
+/** The latest time whose windows count for one of them, or now. */
 export function latest(holders: readonly Holder[], now: number): number {
-  return holders.reduce((time, { row }) => Math.max(time, row.countedAt), now);
+  return holders.reduce((time, { row }) => Math.max(time, countingTime(row.countedAt, now)), now);
 }
 
 /** What a charge did to the budgets in whose current window it counts. */

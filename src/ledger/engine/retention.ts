@@ -23,6 +23,15 @@ export function raiseLowWater(totals: AccountTotals, { id, due }: RequestRow): v
   else totals.lowWater = Math.max(totals.lowWater, time);
 }
 
+/**
+ * Whether an unknown request may not be admitted, because it may be one that was deleted. A mark ahead of the clock is from
+ * before the clock was set back: until the clock has caught up, no new id could be above it, and an admit isn't repeated
+ * after `RETENTION_MS`. Charges are: for them, the mark always holds.
+ */
+export function isTooOld({ lowWater }: AccountTotals, time: number, now: number): boolean {
+  return time <= lowWater && lowWater <= now;
+}
+
 /** Whether an unknown request may be one that cost nothing and was deleted. */
 export function mayBeDeletedFree({ lowWater, freeLowWater }: AccountTotals, requestId: string): boolean {
   return requestTime(requestId) <= Math.max(lowWater, freeLowWater);

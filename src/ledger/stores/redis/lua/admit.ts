@@ -69,7 +69,8 @@ end
 if now > tonumber(ARGV[8]) then return reply(now, 'stale') end
 if request_time(id) > now + 300000 then return reply(now, 'ahead') end
 if not totals then return reply(now, 'no_account') end
-if request_time(id) <= totals.lw then return reply(now, 'old') end
+-- As isTooOld in retention.ts.
+if request_time(id) <= totals.lw and totals.lw <= now then return reply(now, 'old') end
 if totals.st == 'frozen' and not restore then return reply(now, 'frozen') end
 
 reap(8, now)

@@ -162,6 +162,11 @@ local function month_start(now)
   return (day - (of_year - math.floor((153 * month + 2) / 5))) * DAY
 end
 
+-- The time whose windows count: the latest one seen, unless it is from before the clock was set back.
+local function counting_time(at, now)
+  return at > now + MINUTE and now or math.max(at, now)
+end
+
 local PERIODS = {'hour', 'day', 'week', 'month'}
 
 -- Start of the window that a time is in, UTC; weeks begin on Monday, and day 0 was a Thursday.
@@ -179,13 +184,13 @@ local function charges_before(holder)
   return {hour, day, week, month}
 end
 
--- Begins the windows of a time, if it is later than any before.
+-- Begins those windows of a time that the holder isn't in.
 local function enter_windows(holder, time)
-  if time <= holder.at then return end
-  if math.floor(time / HOUR) > math.floor(holder.at / HOUR) then
+  if time == holder.at then return end
+  if math.floor(time / HOUR) ~= math.floor(holder.at / HOUR) then
     local before = charges_before(holder)
     for n, per in ipairs(PERIODS) do
-      if window_start(per, time) > holder.at then before[n] = decimal(holder.spent) end
+      if window_start(per, time) ~= window_start(per, holder.at) then before[n] = decimal(holder.spent) end
     end
     holder.before = table.concat(before, ',')
   end
@@ -194,8 +199,6 @@ end
 
 -- Counts the charge, or a refund, of a request that was admitted at a time.
 local function count_charge(holder, amount, at)
-  -- A row that was removed, and made again after the clock stepped back, is younger than the request.
-  enter_windows(holder, at)
   holder.spent, holder.changed = plus(holder.spent, amount), true
   if math.floor(at / HOUR) == math.floor(holder.at / HOUR) then return end
   local before = charges_before(holder)
@@ -207,10 +210,16 @@ local function count_charge(holder, amount, at)
   holder.before = table.concat(before, ',')
 end
 
+-- Whether the window that counts is the one that the holder is in.
+local function is_counting(per, holder, now)
+  local time = counting_time(holder.at, now)
+  return per == 'lifetime' or time == holder.at or window_start(per, time) == window_start(per, holder.at)
+end
+
 -- The charges in the window of now, exact unless they are more than a budget can be.
 local function spent_in(per, holder, now)
   if per == 'lifetime' then return size(holder.spent) end
-  if window_start(per, now) > holder.at then return 0 end
+  if not is_counting(per, holder, now) then return 0 end
   local before = charges_before(holder)
   for n, each in ipairs(PERIODS) do
     if each == per then return minus(holder.spent, integer(before[n])) end
@@ -249,15 +258,15 @@ local function least_budget(holders, now)
   return least, of, which
 end
 
--- The latest time at which one of the holders has counted a request, or now.
+-- The latest time whose windows count for one of the holders, or now.
 local function latest(holders, now)
-  for n = 1, #holders do
-    if holders[n].at > now then now = holders[n].at end
-  end
-  return now
+  local time = now
+  for n = 1, #holders do time = math.max(time, counting_time(holders[n].at, now)) end
+  return time
 end
 
 local function level_at(bucket, limit, now)
+  if bucket.at > now + MINUTE then return limit * MINUTE end
   local elapsed = math.min(math.max(0, now - bucket.at), (DEBT_MINUTES + 1) * MINUTE)
   return math.min(limit * MINUTE, bucket.level + elapsed * limit)
 end
@@ -313,6 +322,6 @@ local function take(bucket, limit, count, now)
   local full = limit * MINUTE
   local level = level_at(bucket, limit, now) - count * MINUTE
   bucket.level = math.max(0 - DEBT_MINUTES * full, math.min(full, level))
-  bucket.at = math.max(bucket.at, now)
+  bucket.at = counting_time(bucket.at, now)
 end
 `;

@@ -13,7 +13,7 @@ ${ACCOUNT_LUA}${API_KEYS_LUA}
 local function is_as_new(row, now)
   if row.running > 0 then return false end
   for _, budget in ipairs(row.budgets or {}) do
-    if budget.per == 'lifetime' or window_start(budget.per, now) <= row.at then return false end
+    if is_counting(budget.per, row, now) then return false end
   end
   local wait = row.rpm and wait_ms(row.requests, row.rpm, row.rpm, now) or 0
   return wait == 0 and (not row.tpm or wait_ms(row.tokens, row.tpm, row.tpm, now) == 0)
