@@ -17,7 +17,7 @@ export const SOURCE: string = new URL('../../src/ledger', import.meta.url).pathn
 /** What decides about money, by the stores whose tests must notice a change of it. */
 const CODE = {
   redis: readdirSync(ledger('stores/redis/lua'))
-    .filter((name) => !['define-script.ts', 'key-fields.ts'].includes(name))
+    .filter((name) => !['define-script.ts', 'key-fields.ts', 'try-commands.ts'].includes(name))
     .map((name) => `stores/redis/lua/${name}`),
   memory: [
     'engine/account-engine.ts',

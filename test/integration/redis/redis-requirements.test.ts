@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -36,6 +36,19 @@ function openStore(url: string = server.url): RedisStore {
   onTestFinished(() => store.close());
   return store;
 }
+
+const FOLDER = 'src/ledger/stores/redis';
+/** All commands of Redis that scripts call, and that the store sends; but those that scripts can't call. */
+const COMMANDS: readonly string[] = [
+  ...new Set(
+    readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts'))
+      .flatMap((file) => [
+        ...readFileSync(join(FOLDER, file), 'utf8').matchAll(/(?:redis\.call|\bsend)\('(\w+)'/g),
+      ])
+      .map(([, command = '']) => command.toUpperCase()),
+  ),
+].filter((command) => !/^(?:EVAL|EVALSHA|FCALL|WAIT|WAITAOF)$/.test(command));
 
 function routerWith(store: string | LedgerStore) {
   const router = createChatCompletionsRouter({ store, providers: {}, models: {} });
@@ -169,14 +182,32 @@ describe('ready() of a RedisStore', () => {
     });
   });
 
-  it('rejects where its user may not say which gateways run, as migrate asks', async () => {
-    const rules = ['on', '>right', '~*', '+@all', '-zremrangebyscore'];
-    await redis.call('ACL', 'SETUSER', 'carol', ...rules);
-    const store = new RedisStore(`redis://carol:right@127.0.0.1:${server.port}`);
-    onTestFinished(() => store.close());
-    await expect(store.ready()).rejects.toMatchObject({
-      cause: { message: expect.stringContaining("can't run this command") },
-    });
+  it('names each command that its user may not run, and leaves nothing behind', async () => {
+    for (const command of COMMANDS) {
+      const rules = ['reset', 'on', '>right', '~*', '+@all', `-${command}`];
+      await redis.call('ACL', 'SETUSER', 'carol', ...rules);
+      const store = new RedisStore(`redis://carol:right@127.0.0.1:${server.port}`);
+      await expect(store.ready(), command).rejects.toThrow(
+        `Redis refuses these commands: ${command}. Allow them in the ACL of its user`,
+      );
+      await store.close();
+    }
+    expect(await redis.dbsize()).toBe(0);
+  });
+
+  it('names several commands', async () => {
+    await redis.call('ACL', 'SETUSER', 'carol', 'on', '>right', '~*', '+@all', '-zadd', '-hset');
+    await expect(openStore(`redis://carol:right@127.0.0.1:${server.port}`).ready()).rejects.toThrow(
+      'Redis refuses these commands: HSET, ZADD. Allow them',
+    );
+  });
+
+  it('is content with the user that the documentation shows', async () => {
+    const [, rules = ''] = /^user router (.+)$/m.exec(readFileSync('docs/redis.md', 'utf8')) ?? [];
+    await redis.call('ACL', 'SETUSER', 'router', ...rules.split(' '));
+    await expect(
+      openStore(`redis://router:PASSWORD@127.0.0.1:${server.port}`).ready(),
+    ).resolves.toBeUndefined();
   });
 
   it('leaves nothing behind, also where there are accounts', async () => {

@@ -66,6 +66,7 @@ import { RedisApiKeys } from './redis-api-keys.ts';
 import { createClient, type RedisClient } from './redis-client.ts';
 import { RedisConnection } from './redis-connection.ts';
 import { DueAccounts } from './redis-due.ts';
+import { refuseUnlessAllowed } from './redis-permissions.ts';
 import { prune } from './redis-pruning.ts';
 import { SweepRounds, type Swept } from './redis-sweep.ts';
 import type { Durability } from './redis-durability.ts';
@@ -200,10 +201,10 @@ export class RedisStore implements LedgerStore {
   }
 
   /**
-   * Resolves once Redis is fit to store money (7.0 or later, `maxmemory-policy` noeviction) and accepts all commands of a
-   * request.
+   * Resolves once Redis is fit to store money (7.0 or later, `maxmemory-policy` noeviction), and accepts all commands of a
+   * request, and each command of Redis that scripts call.
    *
-   * Sends those commands for an account that doesn't exist, so they change nothing: a server that is out of memory,
+   * Sends those of a request for an account that doesn't exist, so they change nothing: a server that is out of memory,
    * read-only or denies scripts refuses them like any others.
    *
    * @throws an Error that says what to change, or StoreUnavailableError
@@ -213,11 +214,11 @@ export class RedisStore implements LedgerStore {
     const requestId = new RequestIds().next();
     // An account that doesn't exist.
     const [account, key, leaseMs] = [`missing-${requestId}`, 'missing', 1];
+    await refuseUnlessAllowed(this.#runner, account);
     await this.admit({ account, requestId, key, want: 0n, min: 0n, leaseMs, tokens: 0, notAfter: 0 });
     await this.extend({ account, requestId, hold: 0n, leaseMs, checkpoint: 0n });
     await this.void({ account, requestId });
     await this.balance(account);
-    await this.announceGateway(account, 0);
   }
 
   onConnectionLost(listener: () => void): void {
