@@ -118,4 +118,14 @@ describe('the log of requests in Redis', () => {
     await store.requestLog.append([row]);
     expect(await store.requestLog.page({ from: '', before: '~', limit: 9 })).toEqual([row]);
   });
+
+  it('goes on to the next page, however many of those that are listed have no row', async () => {
+    const rows = [1, 2, 3, 8].map((n) => ({ id: requestId(n), account: 'acme', json: '{}' }));
+    await store.requestLog.append(rows);
+    for (const n of [4, 5, 6, 7]) await redis.zadd('ccr:log', 0, `${requestId(n)} acme`);
+    const newest = rows.toReversed();
+    const page = (limit: number) => store.requestLog.page({ from: '', before: '~', limit });
+    expect(await page(3)).toEqual(newest.slice(0, 3));
+    expect(await page(9)).toEqual(newest);
+  });
 });

@@ -46,12 +46,19 @@ export class RedisRequestLog implements RequestLogStore {
 
   async page({ account, from, before, limit }: RequestLogPage): Promise<readonly RequestLogRow[]> {
     if (account !== undefined) return this.#rowsOf(account, from, before, limit);
-    const listed = await this.#range(this.#all, from, before, limit);
-    const [newest, oldest] = [listed[0]?.slice(0, 19), listed.at(-1)?.slice(0, 19)];
-    if (newest === undefined || oldest === undefined) return [];
-    const accounts = new Set(listed.map((member) => member.slice(20)));
-    const found = await Promise.all([...accounts].map((name) => this.#rowsOf(name, oldest, `${newest}!`)));
-    return found.flat().sort((one, other) => (one.id < other.id ? 1 : -1));
+    const page: RequestLogRow[] = [];
+    let end = before;
+    // Of what is listed, some may have no row: not yet, or no longer. Less than a page would be taken for the last one.
+    while (page.length < limit) {
+      const listed = await this.#range(this.#all, from, end, limit - page.length);
+      const [newest, oldest] = [listed[0]?.slice(0, 19), listed.at(-1)?.slice(0, 19)];
+      if (newest === undefined || oldest === undefined) break;
+      const accounts = new Set(listed.map((member) => member.slice(20)));
+      const found = await Promise.all([...accounts].map((name) => this.#rowsOf(name, oldest, `${newest}!`)));
+      page.push(...found.flat().sort((one, other) => (one.id < other.id ? 1 : -1)));
+      end = oldest;
+    }
+    return page;
   }
 
   async trim(before: string, max: number): Promise<number> {
