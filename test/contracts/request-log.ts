@@ -88,6 +88,15 @@ export function describeRequestLog(ledger: LedgerFixture): void {
       expect([left.length, left.at(-1)?.id]).toEqual([200, row(1300).id]);
     });
 
+    it('is trimmed by age also while it has too many rows', async (test) => {
+      test.skip(!ledger.store.requestLog);
+      await log().append(Array.from({ length: 10 }, (_, n) => row(n)));
+      expect(await log().trim(row(5).id, 8)).toBe(5);
+      expect((await log().page(ALL)).at(-1)?.id).toBe(row(5).id);
+      expect(await log().trim(row(6).id, 3)).toBe(2);
+      expect((await log().page(ALL)).at(-1)?.id).toBe(row(7).id);
+    });
+
     it('is trimmed to a large number of rows', async (test) => {
       test.skip(!ledger.store.requestLog);
       for (let n = 0; n < 2500; n += 500)

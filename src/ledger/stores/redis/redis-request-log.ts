@@ -64,11 +64,12 @@ export class RedisRequestLog implements RequestLogStore {
   async trim(before: string, max: number): Promise<number> {
     const { send } = this.#runner;
     const surplus = Number(await send('zcard', this.#all)) - max;
-    const old = new ReplyReader(
+    const oldest = new ReplyReader(
       surplus > 0
-        ? await send('zrange', this.#all, '0', String(Math.min(surplus, TRIM_STEP) - 1))
+        ? await send('zrange', this.#all, '0', String(TRIM_STEP - 1))
         : await send('zrangebylex', this.#all, '-', `(${before}`, 'LIMIT', '0', String(TRIM_STEP)),
     ).texts();
+    const old = oldest.filter((member, n) => n < surplus || member < before);
     const newest = old.at(-1)?.slice(0, 19);
     if (newest === undefined) return 0;
     // Rows first: a list that is trimmed too early would leave them.
