@@ -119,6 +119,13 @@ describe('the log of requests in Redis', () => {
     expect(await store.requestLog.page({ from: '', before: '~', limit: 9 })).toEqual([row]);
   });
 
+  it('keeps no row of a forgotten account that its list lacks: that would stay for ever', async () => {
+    await store.requestLog.append([{ id: requestId(1), account: 'acme', json: '{}' }]);
+    await redis.set('ccr:log', 'not a list');
+    await expect(store.requestLog.forget('acme')).rejects.toThrow('The credit store did not answer');
+    expect(await redis.exists('ccr:{acme}:log')).toBe(0);
+  });
+
   it('goes on to the next page, however many of those that are listed have no row', async () => {
     const rows = [1, 2, 3, 8].map((n) => ({ id: requestId(n), account: 'acme', json: '{}' }));
     await store.requestLog.append(rows);

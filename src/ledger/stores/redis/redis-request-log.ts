@@ -86,8 +86,9 @@ export class RedisRequestLog implements RequestLogStore {
     for (;;) {
       const rows = await this.#rowsOf(account, '0', before, TRIM_STEP);
       if (rows.length === 0) return;
-      await send('zrem', this.#all, ...rows.map(({ id }) => `${id} ${account}`));
+      // Rows first, as in trim: what stays in the list is trimmed.
       await send('zrem', this.#of(account), ...rows.map(({ id, json }) => `${id} ${json}`));
+      await send('zrem', this.#all, ...rows.map(({ id }) => `${id} ${account}`));
     }
   }
 
