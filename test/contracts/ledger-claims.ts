@@ -22,6 +22,16 @@ export function describeClaims(ledger: LedgerFixture): void {
       expect(await claim('acme', MINUTE)).toBe(NOON);
     });
 
+    it('is taken over when the clock was set back by more than a minute, and not before', async (test) => {
+      test.skip(!ledger.store.claim);
+      await claim('acme', MINUTE);
+      clock.now -= MINUTE;
+      expect(await claim('acme', MINUTE)).toBeUndefined();
+      clock.now -= 1;
+      expect(await claim('acme', MINUTE)).toBe(NOON);
+      expect(await claim('acme', MINUTE)).toBeUndefined();
+    });
+
     it('begins again once it was ended', async (test) => {
       test.skip(!ledger.store.claim);
       expect(await claim('acme', 0)).toBeUndefined();

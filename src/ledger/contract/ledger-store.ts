@@ -127,7 +127,8 @@ export interface LedgerStore extends AccountChanges, KeyCommands {
   liveGateways?(): Promise<ReadonlyMap<string, number>>;
   /**
    * Claims a name until `leaseMs` from now, for work that one process at a time may do. A claim that ran out is taken over
-   * with its beginning, so that the work can be known again; 0 ends it.
+   * with its beginning, so that the work can be known again; 0 ends it. One that ends later than a new one would, by more
+   * than `CLAIM_SLACK_MS`, is from before the clock was set back, and ran out.
    *
    * @returns when it was claimed first, in ms; undefined if it is claimed, or was ended
    */
@@ -135,6 +136,9 @@ export interface LedgerStore extends AccountChanges, KeyCommands {
 
   close(): Promise<void>;
 }
+
+/** A smaller step back of the clock ends no claim. */
+export const CLAIM_SLACK_MS = 60_000;
 
 /** The store failed; `applied` says whether the command may have been applied. */
 export class StoreUnavailableError extends Error {

@@ -35,6 +35,7 @@ import {
   rotateKey,
   updateKey,
 } from '../../engine/key-states.ts';
+import { CLAIM_SLACK_MS } from '../../contract/ledger-store.ts';
 import type {
   AccountState,
   Adjust,
@@ -386,7 +387,7 @@ export class MemoryStore implements LedgerStore {
     const now = this.#now();
     const { since, until } = this.#claims.get(name) ?? { since: now, until: now };
     if (leaseMs === 0) this.#claims.delete(name);
-    if (leaseMs === 0 || until > now) return undefined;
+    if (leaseMs === 0 || (until > now && until <= now + leaseMs + CLAIM_SLACK_MS)) return undefined;
     this.#claims.set(name, { since, until: now + leaseMs });
     return since;
   }

@@ -1,3 +1,4 @@
+import { CLAIM_SLACK_MS } from '../../contract/ledger-store.ts';
 import { number } from './sqlite-columns.ts';
 import type { Sql } from './sqlite-schema.ts';
 
@@ -13,4 +14,5 @@ export function claim(sql: Sql, name: string, now: number, leaseMs: number): num
 
 const END = 'DELETE FROM claims WHERE id = ?';
 const SAVE = `INSERT INTO claims (id, since, until) VALUES (?, ?, ?)
-  ON CONFLICT (id) DO UPDATE SET until = excluded.until WHERE until <= excluded.since RETURNING since`;
+  ON CONFLICT (id) DO UPDATE SET until = excluded.until
+  WHERE until <= excluded.since OR until > excluded.until + ${CLAIM_SLACK_MS} RETURNING since`;

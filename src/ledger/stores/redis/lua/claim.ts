@@ -1,3 +1,4 @@
+import { CLAIM_SLACK_MS } from '../../../contract/ledger-store.ts';
 import { defineScript, type LuaScript, NOW_LUA } from './define-script.ts';
 
 /** Claims a name for a time, unless it is claimed; 0 ends its claim. */
@@ -15,9 +16,11 @@ if ARGV[3] == '0' then
   return {''}
 end
 local since, last = string.match(redis.call('HGET', KEYS[1], ARGV[2]) or '', '^(%d+) (%d+)$')
-if last and tonumber(last) > now then return {''} end
+local ends = now + tonumber(ARGV[3])
+-- One that ends much later is from before the clock was set back.
+if last and tonumber(last) > now and tonumber(last) <= ends + ${CLAIM_SLACK_MS} then return {''} end
 since = since or string.format('%d', now)
-redis.call('HSET', KEYS[1], ARGV[2], since .. string.format(' %d', now + tonumber(ARGV[3])))
+redis.call('HSET', KEYS[1], ARGV[2], since .. string.format(' %d', ends))
 return {since}
 `,
     (reply) => {
