@@ -325,6 +325,34 @@ describe('the health of targets', () => {
     expect(await tell('one')).toEqual([]);
   });
 
+  it('lasts no longer when the clock is set back', async () => {
+    const sync = async (forMs?: number) => {
+      const exhausted = forMs === undefined ? [] : [{ slot: 'key', forMs }];
+      const { ejected: targets, ...rest } = await store.fleet.syncHealth({
+        member: 'one',
+        leaseMs: LEASE,
+        changes: [],
+        exhausted,
+      });
+      return [targets[0]?.retryInMs, rest.exhausted[0]?.forMs];
+    };
+    await sync(8000);
+    await tell('one', ejected('groq', 5000));
+    now += 1000;
+    expect(await sync()).toEqual([4000, 7000]);
+    now -= 3600 * SECOND;
+    expect(await sync()).toEqual([4000, 7000]);
+    now += 4000;
+    expect(await sync()).toEqual([0, 3000]);
+    now += 3000;
+    expect(await sync()).toEqual([0, undefined]);
+    now -= 3600 * SECOND;
+    // Its probe has no other end either: the next process gets it.
+    await sync();
+    now += LEASE;
+    expect((await tell('two'))[0]?.mayProbe).toBe(true);
+  });
+
   it('has the limits that are used up, by what any process was told', async () => {
     const report = { leaseMs: LEASE, changes: [] };
     const used = async (member: string, ...forMs: number[]): Promise<unknown> => {

@@ -6,6 +6,7 @@ export const syncHealth: LuaScript<readonly string[], HealthState> = defineScrip
   /* lua */ `#!lua
 -- KEYS[1] hash         't' .. target -> "retry-at ejections lease-until prober"
 --                      'x' .. slot -> until when it is used up
+--                      'at' -> when it was synced last
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] member
 -- ARGV[3] lease        ms
@@ -13,22 +14,31 @@ export const syncHealth: LuaScript<readonly string[], HealthState> = defineScrip
 --                      or slot, 'exhausted', ms until it isn't, 0
 -- returns {{{target, ms until it is probed, ejections, 1 if this member probes it}, ...}, {slot, ms until it isn't used up, ...}}
 local FORGET_MS = 3600000
+local MIN_STEP_MS = 1000
 ${NOW_LUA}
 local member, lease = ARGV[2], tonumber(ARGV[3])
 local found = redis.call('HGETALL', KEYS[1])
 if #found == 0 and #ARGV < 4 then return {{}, {}} end
 
-local targets, slots = {}, {}
+-- By how much the clock was set back since: what was left of each time is left.
+local back = 0
+for i = 1, #found, 2 do
+  if found[i] == 'at' then back = tonumber(found[i + 1]) - now end
+end
+if back < MIN_STEP_MS then back = 0 end
+
+local targets, slots, changed = {}, {}, {}
 for i = 1, #found, 2 do
   local kind, name = string.sub(found[i], 1, 1), string.sub(found[i], 2)
   local retry, ejections, till, prober = string.match(found[i + 1], '^(%d+) (%d+) (%d+) (.*)$')
   if kind == 'x' then
-    slots[name] = tonumber(found[i + 1])
-  else
-    targets[name] = {tonumber(retry), tonumber(ejections), tonumber(till), prober}
+    slots[name] = tonumber(found[i + 1]) - back
+    if back > 0 then redis.call('HSET', KEYS[1], found[i], string.format('%d', slots[name])) end
+  elseif kind == 't' then
+    targets[name] = {tonumber(retry) - back, tonumber(ejections), math.max(0, tonumber(till) - back), prober}
+    if back > 0 then changed[name] = true end
   end
 end
-local changed = {}
 for i = 4, #ARGV, 4 do
   local target, known = ARGV[i], targets[ARGV[i]]
   if ARGV[i + 1] ~= 'exhausted' then changed[target] = true end
@@ -74,11 +84,17 @@ end
 local exhausted = {}
 for slot, till in pairs(slots) do
   if till <= now then
+    slots[slot] = nil
     redis.call('HDEL', KEYS[1], 'x' .. slot)
   else
     exhausted[#exhausted + 1] = slot
     exhausted[#exhausted + 1] = string.format('%d', till - now)
   end
+end
+if next(targets) or next(slots) then
+  redis.call('HSET', KEYS[1], 'at', string.format('%d', now))
+else
+  redis.call('HDEL', KEYS[1], 'at')
 end
 redis.call('PEXPIRE', KEYS[1], string.format('%d', FORGET_MS))
 return {reply, exhausted}
