@@ -108,11 +108,11 @@ export async function* exportAccount(
   after: number,
 ): AsyncGenerator<ExportedEntry, void, undefined> {
   let position = BigInt(after);
-  let isFirst = true;
   for (;;) {
     const lines = await store.journal(account, position, PAGE);
     const [first] = lines;
-    if (first ? first.seq > position + 1n : isFirst) {
+    // Also where there is no line: all that were left may have been compacted.
+    if (!first || first.seq > position + 1n) {
       const compacted = await compactedSums(store, account);
       if (compacted && compacted.seq > position) {
         yield compactedEntry(account, compacted);
@@ -128,7 +128,6 @@ export async function* exportAccount(
     if (!first) return;
     for (const line of lines) yield { account, event: eventId(account, line), ...creditsEntry(line) };
     position = lines.at(-1)?.seq ?? position;
-    isFirst = false;
   }
 }
 

@@ -388,6 +388,23 @@ describe('an exported journal', () => {
     expect(entries).toHaveLength(1000 + 1 + 300);
   });
 
+  it('ends with what was folded when nothing else is left', async () => {
+    await credits.grant('acme', '1', { id: 'g1' });
+    for (let n = 2; n <= 1200; n++) await settle(n, 1n);
+    const entries: object[] = [];
+    for await (const line of credits.exportJournal()) {
+      entries.push(JSON.parse(line) as object);
+      if (entries.length === 1) await credits.compact('acme', 1200);
+    }
+    expect(entries).toHaveLength(1000 + 1);
+    expect(entries.at(-1)).toMatchObject({
+      type: 'compacted',
+      position: 1200,
+      granted: '1.00',
+      charged: '0.000001199',
+    });
+  });
+
   it('lists the accounts', async () => {
     const accounts: string[] = [];
     for (const account of ['acme', 'zeta']) await credits.grant(account, '1', { id: 'g1' });
