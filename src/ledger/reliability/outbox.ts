@@ -128,7 +128,7 @@ export class Outbox<Item extends Kept = Intent> {
       } else {
         files.remove(file.name);
       }
-      this.#removeReplaced();
+      this.#remove(this.#replaced);
       file.close();
     } catch (error) {
       this.#failure = asError(error);
@@ -206,26 +206,29 @@ export class Outbox<Item extends Kept = Intent> {
     this.#writeDone();
     const file = this.#file;
     if (!file || this.#retryTimer) return;
+    // What is taken over from now on is written after the fsync has begun.
+    const replaced = [...this.#replaced];
     try {
       // What has been answered meanwhile needs no disk.
       if (this.#waiting.size > 0 || this.#failure) await file.sync();
-      if (file === this.#file && !this.#retryTimer) this.#synced();
+      if (file === this.#file && !this.#retryTimer) this.#synced(replaced);
     } catch (error) {
       // After a failed fsync the next may succeed without having written anything: this file is not believed again.
       if (file === this.#file) this.#fail(error);
     }
   }
 
-  #synced(): void {
+  #synced(replaced: readonly string[]): void {
     this.#trusted = true;
-    this.#removeReplaced();
+    this.#remove(replaced);
     if (!this.#failure) return;
     this.#failure = undefined;
     this.#options.tell({ type: 'outbox_recovered' });
   }
 
-  #removeReplaced(): void {
-    for (const name of this.#replaced.splice(0)) quietly(() => this.#options.files.remove(name));
+  #remove(replaced: readonly string[]): void {
+    this.#replaced = this.#replaced.filter((name) => !replaced.includes(name));
+    for (const name of replaced) quietly(() => this.#options.files.remove(name));
   }
 
   #writeDone(): void {

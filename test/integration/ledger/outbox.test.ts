@@ -191,6 +191,30 @@ describe('an outbox', () => {
     expect(contents(folder)).toEqual([intent(1), intent(2)]);
   });
 
+  it('keeps what it takes over during an fsync until the next one', async () => {
+    const folder = newFolder();
+    const syncs: (() => void)[] = [];
+    const { outbox, leftovers } = open(folder, (files) => ({
+      ...wrap(files),
+      create: () => ({ ...files.create(), sync: () => new Promise((resolve) => syncs.push(resolve)) }),
+    }));
+    outbox.append(intent(1));
+    await pass(100);
+    expect(syncs).toHaveLength(1);
+    writeFileSync(join(folder, 'dead.outbox'), intentLine(intent(2)));
+    touch(join(folder, 'dead.outbox'), 0);
+    await pass(2000);
+    expect(leftovers).toEqual([intent(2)]);
+    syncs[0]!();
+    await pass(100);
+    expect(syncs).toHaveLength(2);
+    expect(readdirSync(folder)).toHaveLength(2);
+    syncs[1]!();
+    await pass(50);
+    expect(readdirSync(folder)).toHaveLength(1);
+    expect(contents(folder)).toEqual([intent(1), intent(2)]);
+  });
+
   it('tells of lines that it can not read, takes the others and keeps the file', () => {
     const folder = newFolder();
     const lines = [intent(1), intent(2), intent(3)].map(intentLine);
