@@ -74,6 +74,22 @@ describe('an account in Redis', () => {
   );
 });
 
+describe('an account whose deletion was cut short', () => {
+  it('is not begun anew, and says what to do', async () => {
+    await redis.set('ccr:deleted', 'not a hash');
+    await expect(store.deleteAccount('acme')).rejects.toThrow('The credit store did not answer');
+    const grant = () => store.grant({ account: 'acme', id: 'g2', amount: 1n });
+    await expect(grant()).rejects.toMatchObject({
+      cause: {
+        message: expect.stringContaining('the deletion of the account was cut short: repeat it') as string,
+      },
+    });
+    await redis.del('ccr:deleted');
+    expect(await store.deleteAccount('acme')).toMatchObject({ code: 'ok' });
+    expect(await grant()).toMatchObject({ code: 'ok', available: 1n });
+  });
+});
+
 describe('the record of a request in Redis', () => {
   it('leaves nothing of its idempotency key behind, whichever request had it', async () => {
     const idempotencyKey = { key: 'a'.repeat(64), body: 'b'.repeat(64) };

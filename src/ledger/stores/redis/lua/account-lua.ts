@@ -151,6 +151,7 @@ local function create_account(now)
     if tonumber(gone) > now - 86400000 then low_water = math.min(tonumber(gone), now) end
     redis.call('DEL', TOTALS)
   end
+  if redis.call('HEXISTS', TOTALS, 'del') == 1 then error('the deletion of the account was cut short: repeat it') end
   if redis.call('EXISTS', unpack(KEYS)) > 0 then error('the account has lost its totals') end
   redis.call('HSET', TOTALS, 'ver', VERSION, 'av', '0', 'h', '0', 'g', '0', 's', '0', 'x', '0', 'wo', '0', 'fl', '0',
     'q', '0', 'lw', decimal(low_water), 'fw', '0', 'nx', '9007199254740992', 'nd', '0', 'l1', '-1', 'st', 'open',
