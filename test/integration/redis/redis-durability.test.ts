@@ -218,4 +218,13 @@ describe('what an operator does, with no replica', () => {
   ])('is not made durable by %j', (durability, message) => {
     expect(() => new RedisStore({ client: primary.url, durability })).toThrow(message);
   });
+
+  it.each([NaN, 0, -1, Infinity, 2 ** 31])(
+    'is waited for within a time that a timer can have, not %d',
+    (timeoutMs) => {
+      expect(() => new RedisStore({ client: primary.url, timeoutMs })).toThrow(
+        `timeoutMs must be from 1 to 2147483647, got ${timeoutMs}`,
+      );
+    },
+  );
 });

@@ -245,6 +245,12 @@ describe('a file that can not be used', () => {
   it.each([[''], [':memory:'], [7]])('is a mistake when it is %j', (file) => {
     expect(() => new SqliteStore(file as string)).toThrow(/^file must be the path of a file, got /);
   });
+
+  it.each([NaN, 0, 2 ** 31])('is waited for within a time that a timer can have, not %d', (timeoutMs) => {
+    expect(() => new SqliteStore(newFile(), { timeoutMs })).toThrow(
+      `timeoutMs must be from 1 to 2147483647, got ${timeoutMs}`,
+    );
+  });
 });
 
 describe('where a file is no place for money', () => {

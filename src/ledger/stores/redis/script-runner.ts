@@ -1,4 +1,5 @@
 import { StoreUnavailableError } from '../../contract/ledger-store.ts';
+import { checkTimeout } from '../../engine/check-timeout.ts';
 import { ReplyReader, type LuaScript, type Send } from './lua/define-script.ts';
 import type { RedisConnection } from './redis-connection.ts';
 import { type Durability, type DurableReply, DurableWrites } from './redis-durability.ts';
@@ -30,7 +31,7 @@ export class ScriptRunner {
     this.keys = keys;
     this.clock = now ? () => String(now()) : () => '';
     this.send = connection.sender(timeoutMs);
-    this.#timeoutMs = timeoutMs;
+    this.#timeoutMs = checkTimeout(timeoutMs);
     this.#functions = new RequestFunctions(connection, timeoutMs);
     this.#durable = new DurableWrites(connection, durability);
   }

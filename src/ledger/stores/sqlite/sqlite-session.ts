@@ -1,6 +1,7 @@
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { backoff } from '../../../async/backoff.ts';
 import { StoreUnavailableError } from '../../contract/ledger-store.ts';
+import { checkTimeout } from '../../engine/check-timeout.ts';
 import type { SqliteAccounts } from './sqlite-accounts.ts';
 import { joinFile, leaveFile, type SqliteFile } from './sqlite-file.ts';
 import type { Database, Sql } from './sqlite-schema.ts';
@@ -42,7 +43,7 @@ export class SqliteSession {
     this.#open = options.open;
     this.#allowServerless = options.allowServerless;
     this.#onOpen = options.onOpen;
-    this.#timeoutMs = options.timeoutMs;
+    this.#timeoutMs = checkTimeout(options.timeoutMs);
   }
 
   /** Runs `work` in a transaction of its own, at once. */
