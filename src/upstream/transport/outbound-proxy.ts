@@ -1,6 +1,6 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import * as tls from 'node:tls';
 
 import type { Connection } from '../../catalog/connection.ts';
@@ -51,11 +51,14 @@ export function openTunnel(
 ): Promise<Socket> {
   const target = `${origin.hostname}:${portOf(origin)}`;
   const { request } = proxy.protocol === 'https:' ? https : http;
+  const host = hostOf(proxy);
   return new Promise((resolve, reject) => {
     const connect = request({
       method: 'CONNECT',
-      host: hostOf(proxy),
+      host,
       port: portOf(proxy),
+      // Of the proxy's own certificate: Node would take the name in the header `host`, which is the provider's.
+      servername: isIP(host) === 0 ? host : '',
       path: target,
       headers: { host: target, ...authorization(proxy) },
       agent: false,

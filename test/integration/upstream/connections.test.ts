@@ -210,6 +210,35 @@ describe('an outbound proxy', () => {
     },
   );
 
+  it('with https: may have another name than the provider', async () => {
+    const proxy = await startOutboundProxy({ certificate: authority.issue('DNS:proxy.invalid') });
+    await startWith({
+      tls: { ca },
+      proxy: `https://proxy.invalid:${proxy.port}`,
+      lookup: (_host, options, callback) => {
+        systemLookup('127.0.0.1', options, callback);
+      },
+    });
+    expect((await outcome()).status).toBe(200);
+    expect(proxy.asked).toEqual([`localhost:${provider.port}`]);
+    await proxy.close();
+  });
+
+  it('with https: may be an IP address, for which its certificate is', async () => {
+    const proxy = await startOutboundProxy({ certificate: authority.issue('IP:127.0.0.1') });
+    await startWith({ tls: { ca }, proxy: `https://127.0.0.1:${proxy.port}` });
+    expect((await outcome()).status).toBe(200);
+    await proxy.close();
+  });
+
+  it('with https: is not trusted by a certificate for the name of the provider', async () => {
+    const proxy = await startOutboundProxy({ certificate: authority.issue('DNS:localhost') });
+    await startWith({ tls: { ca }, proxy: `https://user:password@127.0.0.1:${proxy.port}` });
+    await expectUnreachable(/IP: 127\.0\.0\.1 is not in the cert's list/);
+    expect(proxy.asked).toEqual([]);
+    await proxy.close();
+  });
+
   it('leads to a provider at an IP address, whose certificate is for that address', async () => {
     const proxy = await startOutboundProxy();
     const at = await startTlsProvider(authority.issue('IP:127.0.0.1'));
