@@ -5,6 +5,7 @@ import * as tls from 'node:tls';
 import { Timeout } from '../../async/timeout.ts';
 import type { Connection } from '../../catalog/connection.ts';
 import { hostOf, portOf } from '../../http/url.ts';
+import { laterLookup } from './later-lookup.ts';
 import { openTunnel, outboundProxy, unrefWhileConnecting } from './outbound-proxy.ts';
 import { connectionError } from './transport.ts';
 
@@ -133,7 +134,7 @@ export class Dialer {
       host: hostOf(origin),
       port: portOf(origin),
       ...(localAddress !== undefined && { localAddress }),
-      ...(lookup && { lookup }),
+      ...(lookup && { lookup: laterLookup(lookup) }),
     };
     if (!this.#tls) return tunnel ?? connectPlain(direct);
     const socket = tls.connect({

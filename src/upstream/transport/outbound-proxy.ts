@@ -6,6 +6,7 @@ import * as tls from 'node:tls';
 import type { Connection } from '../../catalog/connection.ts';
 import { decodeOnce, hostOf, portOf } from '../../http/url.ts';
 import { asError } from '../../platform/as-error.ts';
+import { laterLookup } from './later-lookup.ts';
 import { isExempt } from './no-proxy.ts';
 
 /** The outbound proxy failed. Its message is for the operator; it contains no password. */
@@ -64,7 +65,7 @@ export function openTunnel(
       agent: false,
       signal,
       ...(localAddress !== undefined && { localAddress }),
-      ...(lookup && { lookup }),
+      ...(lookup && { lookup: laterLookup(lookup) }),
       // Its certificate may be a public one, while that of the provider is private.
       ...(certificates?.ca && { ca: [...publicAuthorities(), ...certificates.ca] }),
     });

@@ -331,6 +331,25 @@ describe('localAddress and lookup', () => {
     expect(asked).toEqual(['provider.invalid']);
   });
 
+  it.each([
+    ['127.0.0.1', 200],
+    // From the loopback address, the connection fails while it is being made.
+    ['255.255.255.255', 502],
+  ])('may call back at once, with %s', async (address, status) => {
+    await startWith(
+      {
+        tls: { ca },
+        localAddress: '127.0.0.1',
+        lookup: (_host, options, callback) => {
+          if (options.all) callback(null, [{ address, family: 4 }]);
+          else callback(null, address, 4);
+        },
+      },
+      { retries: false },
+    );
+    expect((await outcome()).status).toBe(status);
+  });
+
   it('is an internal error if the function throws, and costs no connection', async () => {
     let isBroken = true;
     await startWith(
