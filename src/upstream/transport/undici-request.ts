@@ -107,6 +107,7 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
     if (this.#isFailed) return;
     if (statusCode >= 200) {
       this.#body = new PushBody(this);
+      joinRepeated(headers);
       this.#listener.onHead({ statusCode, headers, body: this.#body });
       return;
     }
@@ -147,6 +148,29 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
     queueMicrotask(() => {
       this.#listener.onFailed(reason);
     });
+  }
+}
+
+/** Headers of which Node keeps the first, where an answer repeats them. */
+const SINGLE: ReadonlySet<string> = new Set([
+  'age',
+  'content-length',
+  'content-type',
+  'etag',
+  'expires',
+  'last-modified',
+  'location',
+  'retry-after',
+  'server',
+]);
+
+/** Makes one value of a repeated header, as Node does: undici has an array of them. */
+function joinRepeated(headers: IncomingHttpHeaders): void {
+  for (const name in headers) {
+    const values = headers[name];
+    if (Array.isArray(values) && name !== 'set-cookie') {
+      headers[name] = SINGLE.has(name) ? values[0] : values.join(', ');
+    }
   }
 }
 

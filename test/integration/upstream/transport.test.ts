@@ -107,6 +107,33 @@ describe('a request', () => {
     await expect.poll(() => calls.names).toEqual(['returned', 'failed: enough']);
   });
 
+  it('whose answer repeats a header has one value of it, as Node reads it', async () => {
+    const { calls } = await send((_request, response) => {
+      const repeated = [
+        ['connection', 'keep-alive', 'x-request-id'],
+        ['content-encoding', 'gzip', 'br'],
+        ['content-type', 'text/event-stream', 'text/html'],
+        ['retry-after', '1', '2'],
+        ['x-request-id', 'one', 'two'],
+        ['set-cookie', 'a=1', 'b=2'],
+      ] as const;
+      response.writeHead(
+        200,
+        repeated.flatMap(([name, first, second]) => [name, first, name, second]),
+      );
+      response.end();
+    });
+    await expect.poll(() => calls.head).toBeDefined();
+    expect(calls.head?.headers).toMatchObject({
+      connection: 'keep-alive, x-request-id',
+      'content-encoding': 'gzip, br',
+      'content-type': 'text/event-stream',
+      'retry-after': '1',
+      'x-request-id': 'one, two',
+      'set-cookie': ['a=1', 'b=2'],
+    });
+  });
+
   it('whose answer is cut is over once, and its reader hears of it', async () => {
     const { calls } = await send((_request, response) => {
       response.writeHead(200, { 'content-length': '10' });
