@@ -52,6 +52,11 @@ export class UndiciClients {
       this.#opened.delete(opened);
     };
     this.#opened.add(opened);
+    // The request that it was opened for gets it in this turn.
+    opened.isNew = true;
+    queueMicrotask(() => {
+      opened.isNew = false;
+    });
   }
 
   send(request: UpstreamRequest, listener: SendListener): Sending {
@@ -98,7 +103,7 @@ export class UndiciClients {
     if (free) return free;
     const ready = this.#takeOpened() ?? this.#warm.take();
     if (!ready && !this.#dialer.hasRoom) return undefined;
-    return this.#open(ready?.release());
+    return this.#open(ready);
   }
 
   #takeOpened(): WarmSocket | undefined {
@@ -129,7 +134,8 @@ export class UndiciClients {
     else this.#drop(connection);
   }
 
-  #open(ready: Socket | undefined): ClientConnection {
+  #open(warm: WarmSocket | undefined): ClientConnection {
+    const ready = warm?.release();
     const { connection: options } = this.#dialer;
     const client = new this.#undici.Client(options.origin, {
       pipelining: 1,
@@ -152,7 +158,7 @@ export class UndiciClients {
       socket: undefined,
       sending: undefined,
       mayReopen: true,
-      isReused: ready !== undefined,
+      isReused: warm !== undefined && !warm.isNew,
       done: () => {
         connection.sending = undefined;
         connection.isReused = true;

@@ -141,6 +141,8 @@ export class WarmConnections<Warm extends WarmConnection> {
 /** A socket that waits for its first request. */
 export class WarmSocket implements WarmConnection {
   onLost: () => void = () => {};
+  /** It was opened a moment ago, for the request that takes it now. */
+  isNew = false;
   readonly #socket: Socket;
 
   constructor(socket: Socket) {

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import * as net from 'node:net';
+import * as tls from 'node:tls';
 
 import { afterEach, describe, expect, it } from 'vitest';
 
+import { createAuthority } from '../../helpers/certificates.ts';
 import {
   type Gateway,
   type GatewayOptions,
@@ -51,7 +53,7 @@ async function startServer(
 }
 
 async function startBefore(
-  { port }: ByteServer,
+  { port }: Pick<ByteServer, 'port'>,
   options: GatewayOptions['provider'] = {},
   rest: GatewayOptions = {},
 ): Promise<Gateway> {
@@ -140,6 +142,29 @@ it('a request that has waited for its connection, and finds it stale, is sent ag
   const gateway = await startBefore(provider, { maxConnections: 1 });
   expect(await Promise.all([ask(gateway), ask(gateway)])).toEqual([200, 200]);
   expect(provider.connections()).toBe(2);
+});
+
+it('a request on a new connection to a provider with https: is sent once, also where that breaks', async () => {
+  const authority = createAuthority();
+  let requests = 0;
+  // No ALPN: it has HTTP/1.1 alone.
+  const server = tls.createServer(authority.issue('DNS:localhost'), (socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => {
+      requests += 1;
+      socket.destroy();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closing.push(() => server.close());
+  const { port } = server.address() as net.AddressInfo;
+  const gateway = await startBefore(
+    { port },
+    { baseURL: `https://localhost:${port}/v1`, tls: { ca: authority.ca } },
+  );
+  expect(await ask(gateway)).toBe(502);
+  expect(requests).toBe(1);
 });
 
 it('a connection that a hung outbound proxy does not open is not reported as a wait for one of maxConnections', async () => {
