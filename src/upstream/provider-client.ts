@@ -164,6 +164,8 @@ export class ProviderClient {
     const read = targeted.byokKey ?? key?.read();
     const apiKey = read instanceof Promise ? await read : read;
     if (targeted.byokKey === undefined) request.room?.assertTaken(target, key?.name);
+    // The operator's limits don't concern this attempt, and the one before is over.
+    else request.room?.end();
     const counted =
       targeted.byokKey === undefined
         ? this.#capacity.sent(target, key?.name ?? '', request.tokens)

@@ -131,7 +131,7 @@ export class RequestRoom {
     return Math.min(...this.#keysOf(target).map((key) => this.#waitsAt(target, key)[0]));
   }
 
-  /** The request is over. @param usage - of the last attempt, if it is known */
+  /** The last attempt is over, and nothing is reserved any more. @param usage - of that attempt, if it is known */
   end(usage?: Pick<Usage, 'promptTokens' | 'completionTokens'>): void {
     this.#reserved?.permit.cancel();
     this.#reserved = undefined;

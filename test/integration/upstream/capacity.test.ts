@@ -15,7 +15,6 @@ import {
 } from '../../helpers/provider.ts';
 
 const OK = answerJson(completionBody());
-const BYOK = { upstreamKeys: { loopback: 'sk-own' } };
 
 let gateway: Gateway;
 let spare: Provider;
@@ -30,13 +29,14 @@ interface Start {
   readonly target?: Partial<TargetOptions>;
   /** The model has a second target, without limits. */
   readonly hasSpare?: boolean;
-  readonly byok?: boolean;
+  /** The client's own keys, by provider. */
+  readonly byok?: Readonly<Record<string, string>>;
 }
 
-async function start({ provider = {}, target = {}, hasSpare = false, byok = false }: Start): Promise<void> {
+async function start({ provider = {}, target = {}, hasSpare = false, byok }: Start): Promise<void> {
   spare = await startProvider();
   gateway = await startGateway({
-    ...(byok && { authenticate: () => ({ account: 'acct', ...BYOK }) }),
+    ...(byok && { authenticate: () => ({ account: 'acct', upstreamKeys: byok }) }),
   });
   const { baseURL } = gateway.provider;
   gateway.router.reload({
@@ -137,6 +137,42 @@ describe('requests that run at the same time', () => {
   });
 });
 
+describe('a request that goes on at a target with the key of the client', () => {
+  async function failOver(): Promise<() => Promise<unknown>> {
+    const limits = { concurrentRequests: 1, tokensPerMinute: 3000 };
+    await start({ target: { limits }, hasSpare: true, byok: { spare: 'sk-own' } });
+    gateway.provider.script = answerJson('{"error":{"message":"busy"}}', 503);
+    const { script, end } = heldStreams();
+    spare.script = script;
+    const response = await gateway.post({ ...QUESTION, stream: true });
+    expect(keysOf(spare)).toEqual(['sk-own']);
+    return () => {
+      end();
+      return response.text();
+    };
+  }
+
+  it('has no room any more at the target before', async () => {
+    const end = await failOver();
+    gateway.provider.script = OK;
+    expect((await ask()).status).toBe(200);
+    expect([gateway.provider.received.length, spare.received.length]).toEqual([2, 1]);
+    await end();
+  });
+
+  it('counts its tokens nowhere', async () => {
+    const end = await failOver();
+    const used = (): unknown =>
+      gateway.router.providers.list()[0]?.limits.map(({ tokensPerMinute }) => tokensPerMinute?.used);
+    const before = used();
+    expect(before).toEqual([expect.any(Number)]);
+    const settled = gateway.nextSettled();
+    await end();
+    await settled;
+    expect(used()).toEqual(before);
+  });
+});
+
 describe('requests of a minute', () => {
   it('are as many as the limit of each key', async () => {
     await start({
@@ -170,7 +206,7 @@ describe('requests of a minute', () => {
   });
 
   it('with the key of the client are not counted', async () => {
-    await start({ provider: { limits: { requestsPerMinute: 1 } }, byok: true });
+    await start({ provider: { limits: { requestsPerMinute: 1 } }, byok: { loopback: 'sk-own' } });
     for (let n = 0; n < 3; n++) expect((await ask()).status).toBe(200);
     expect(keysOf(gateway.provider)).toEqual(['sk-own', 'sk-own', 'sk-own']);
   });
