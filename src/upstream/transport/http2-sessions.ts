@@ -12,7 +12,7 @@ import { WarmConnections } from './warm-connections.ts';
 
 /** Bytes that a provider may send on all streams of a connection before the router has read them. */
 const WINDOW_BYTES = 1024 * 1024;
-/** A connection that takes longer to open may never do so: the next request begins another one. */
+/** A connection that takes longer to open may never do so: another one is begun. */
 const SLOW_MS = 1000;
 /** Headers of an answer; Node's default is 128. */
 const MAX_HEADERS = 2000;
@@ -35,7 +35,7 @@ export class Http2Sessions {
   readonly #carriers: Http2Carrier[] = [];
   readonly #waiting: Http2Request[] = [];
   /** Being opened for requests that wait. */
-  readonly #openings = new Set<{ readonly startedAt: number }>();
+  readonly #openings = new Set<{ isSlow: boolean }>();
   /** Their first settings haven't arrived. */
   readonly #starting = new Set<ClientHttp2Session>();
   /** How many streams the latest connection may have; undefined before the first. */
@@ -92,8 +92,7 @@ export class Http2Sessions {
     }
     // The first connection tells whether the provider has HTTP/2, and how many streams it allows.
     const wanted = this.#streams ? Math.ceil(this.#waiting.length / this.#streams) : 1;
-    const since = performance.now() - SLOW_MS;
-    let opening = [...this.#openings].filter(({ startedAt }) => startedAt > since).length;
+    let opening = [...this.#openings].filter(({ isSlow }) => !isSlow).length;
     for (; this.#waiting.length > 0 && opening < wanted && this.#options.dialer.hasRoom; opening += 1) {
       void this.#open();
     }
@@ -131,8 +130,12 @@ export class Http2Sessions {
 
   /** Never rejects. */
   async #open(): Promise<void> {
-    const opening = { startedAt: performance.now() };
+    const opening = { isSlow: false };
     this.#openings.add(opening);
+    const slow = new Timeout(SLOW_MS, () => {
+      opening.isSlow = true;
+      this.serve();
+    }).unref();
     try {
       this.#use(await this.#connect(false));
     } catch (error) {
@@ -140,6 +143,7 @@ export class Http2Sessions {
       const isSilent = error instanceof Error && 'code' in error && error.code === 'ETIMEDOUT';
       if (!isSilent) this.#refuse(Math.ceil(this.#waiting.length / this.#openings.size), asError(error));
     }
+    slow.clear();
     this.#openings.delete(opening);
     this.serve();
   }

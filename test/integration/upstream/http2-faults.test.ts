@@ -91,6 +91,13 @@ describe('a connection whose provider never sends its settings', () => {
     expect(provider.connections()).toBe(2);
   });
 
+  it('is not all that the request waits for: another one is opened a second later', async () => {
+    const provider = await startRaw({ isSilent: (connection) => connection === 1, onRequest: answerRaw });
+    const gateway = await startBefore(provider);
+    expect(await ask(gateway)).toEqual(OK);
+    expect(provider.connections()).toBe(2);
+  });
+
   it.each([
     ['of a request', {}],
     ['that is kept warm', { keepWarm: 1 }],
