@@ -18,6 +18,8 @@ export interface Connection {
   readonly maxConnections: number;
   /** Number of unused connections that are kept open. */
   readonly keepWarm: number;
+  /** The provider whose `maxConnections` or `keepWarm` these are: no other one shares them. Undefined without either. */
+  readonly owner: string | undefined;
   readonly connectMs: number;
 }
 
@@ -35,7 +37,7 @@ export interface ConnectionDefaults {
   readonly connectMs: number;
 }
 
-/** @param option - path of the provider's option, for messages: `providers["azure"]`
+/** @param option - path of the provider's option, for messages, and for its own connections: `providers["azure"]`
  * @throws {TypeError} naming the invalid option, without the value of a secret
  */
 export function resolveConnection(
@@ -67,6 +69,7 @@ export function resolveConnection(
     lookup,
     maxConnections,
     keepWarm,
+    owner: maxConnections !== Infinity || keepWarm > 0 ? option : undefined,
     connectMs,
   };
 }

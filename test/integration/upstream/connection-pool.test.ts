@@ -4,8 +4,9 @@ import { promisify } from 'node:util';
 
 import { afterEach, describe, expect, it } from 'vitest';
 
+import type { ProviderOptions } from '../../../src/index.ts';
 import { createAuthority } from '../../helpers/certificates.ts';
-import { type Gateway, QUESTION, startGateway, untilStill } from '../../helpers/gateway.ts';
+import { type Gateway, PRICING, QUESTION, startGateway, untilStill } from '../../helpers/gateway.ts';
 import { startOutboundProxy } from '../../helpers/outbound-proxy.ts';
 import { answerJson, completionBody, type Script } from '../../helpers/provider.ts';
 import { startTlsProvider } from '../../helpers/tls-provider.ts';
@@ -122,6 +123,46 @@ describe.each(['straight', 'through an outbound proxy'])('maxConnections, %s', (
     expect((await gateway.post(QUESTION)).status).toBe(200);
     expect((await broken).status).toBe(502);
     await stop();
+  });
+});
+
+describe('two providers with the same base URL and options', () => {
+  async function startTwo(connection: Partial<ProviderOptions>): Promise<void> {
+    gateway = await startGateway();
+    const options = { baseURL: gateway.provider.baseURL, apiKey: 'sk-loopback', ...connection };
+    const terms = { pricing: PRICING, contextWindow: 8192, maxOutputTokens: 1000 };
+    gateway.router.reload({
+      providers: { one: options, other: options },
+      models: { one: { targets: ['one/m'], ...terms }, other: { targets: ['other/m'], ...terms } },
+    });
+  }
+
+  it('have maxConnections each', async () => {
+    await startTwo({ maxConnections: 1 });
+    const { script, held } = heldAnswers();
+    gateway.provider.script = script;
+    const answers = ['one', 'other', 'one', 'other'].map((model) => gateway.post({ ...QUESTION, model }));
+    await expect.poll(() => held.length).toBe(2);
+    expect(gateway.provider.connections()).toBe(2);
+    for (const release of held.splice(0)) release();
+    await expect.poll(() => held.length).toBe(2);
+    for (const release of held) release();
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(gateway.provider.connections()).toBe(2);
+  });
+
+  it('have keepWarm each', async () => {
+    await startTwo({ keepWarm: 1 });
+    await gateway.router.ready();
+    await expect.poll(() => gateway.provider.openSockets()).toBe(2);
+  });
+
+  it('share their connections without either', async () => {
+    await startTwo({});
+    for (const model of ['one', 'other']) {
+      expect((await gateway.post({ ...QUESTION, model })).status).toBe(200);
+    }
+    expect(gateway.provider.connections()).toBe(1);
   });
 });
 

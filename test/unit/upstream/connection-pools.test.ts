@@ -35,6 +35,7 @@ const connection = (keepWarm = 0): Connection => ({
   lookup: () => {},
   maxConnections: Infinity,
   keepWarm,
+  owner: undefined,
   connectMs: 1000,
 });
 
