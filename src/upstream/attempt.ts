@@ -49,8 +49,12 @@ export interface Abortable {
   abort(reason: Error): void;
 }
 
-/** A reused connection that dies later than this after the write was not being closed at the time. */
-const STALE_WITHIN_MS = 1000;
+/**
+ * A reused connection that dies later than this after the write was not being closed at the time: if it was, the reset comes back within a
+ * round trip, which is shorter than this around the world, also if a packet is lost. A provider that had the request for longer may have
+ * billed it.
+ */
+const STALE_WITHIN_MS = 500;
 
 /** Sends a request to its provider and waits for the head of an answer for the client.
  *

@@ -144,6 +144,24 @@ it('a request that has waited for its connection, and finds it stale, is sent ag
   expect(provider.connections()).toBe(2);
 });
 
+it.each([
+  ['at once, was stale: the request is sent again', 0, 200, 2],
+  ['later than a round trip, was in use: the request is not sent again', 700, 502, 1],
+])('a kept connection that dies %s', async (_what, ms, status, connections) => {
+  const provider = await startServer((socket, connection) => {
+    let requests = 0;
+    onRequests(socket, () => {
+      requests += 1;
+      if (connection > 1 || requests === 1) socket.write(answer());
+      else setTimeout(() => socket.resetAndDestroy(), ms);
+    });
+  });
+  const gateway = await startBefore(provider);
+  expect(await ask(gateway)).toBe(200);
+  expect(await ask(gateway)).toBe(status);
+  expect(provider.connections()).toBe(connections);
+});
+
 it('a request on a new connection to a provider with https: is sent once, also where that breaks', async () => {
   const authority = createAuthority();
   let requests = 0;
