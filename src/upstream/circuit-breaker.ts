@@ -71,7 +71,7 @@ export class CircuitBreakers {
       const breaker = this.#byTarget.find(target);
       if (breaker && !breakers.has(breaker)) breakers.set(breaker, this.byHand.of(target, now));
     }
-    return [...breakers].map(([breaker, byHand]) => breaker.status(now, byHand));
+    return [...breakers].map(([breaker, byHand]) => breaker.status(byHand));
   }
 }
 
@@ -94,6 +94,8 @@ export class CircuitBreaker implements FleetBreaker {
   readonly #failingAccounts: Tally;
   #ejections = 0;
   #retryAt = 0;
+  /** When `#retryAt` was set. */
+  #ejectedAt = 0;
   /** When it was first used, was ejected, or recovered, in ms since the epoch; 0 before. */
   #since = 0;
   /** The first of the failures in a row. */
@@ -101,7 +103,7 @@ export class CircuitBreaker implements FleetBreaker {
   /** Undefined before the first request. */
   #history: TargetHistory | undefined;
   /** Of a second at most, or until the next answer if it says little. */
-  #speed: { readonly speed: Speed; readonly until: number } | undefined;
+  #speed: { readonly speed: Speed; readonly at: number } | undefined;
   /** The account of the last failed probe, and until when other accounts may probe first. */
   #lastProbe = { account: '', until: 0 };
   /** The running probe of an ejected target. */
@@ -131,8 +133,8 @@ export class CircuitBreaker implements FleetBreaker {
   }
 
   /** Expected wait: latency in ms times running requests; 0 for an unknown target, so that it is tried. */
-  load(now: number): number {
-    return this.#latency.at(now) * (this.#running + 1);
+  get load(): number {
+    return this.#latency.now * (this.#running + 1);
   }
 
   /** What it did in the minutes that end now, at most 60. */
@@ -143,8 +145,8 @@ export class CircuitBreaker implements FleetBreaker {
   /** How fast it answers. */
   speed(now: number): Speed {
     if (!this.#history) return UNKNOWN_SPEED;
-    if (!this.#speed || now >= this.#speed.until) {
-      this.#speed = { speed: speedOf(this.#history, now), until: now + SPEED_MS };
+    if (!this.#speed || now >= this.#speed.at + SPEED_MS || now < this.#speed.at) {
+      this.#speed = { speed: speedOf(this.#history, now), at: now };
     }
     return this.#speed.speed;
   }
@@ -156,7 +158,7 @@ export class CircuitBreaker implements FleetBreaker {
 
   /** Registers a request of this account. The caller reports its result to the returned object. */
   startAttempt(now: number, account: string): AttemptReport {
-    const report = new AttemptReport(this, now, account);
+    const report = new AttemptReport(this, account);
     if (this.#retryAt !== 0 && this.#mayProbe(now, account)) this.#probe ??= report;
     this.#running += 1;
     this.#history ??= new TargetHistory();
@@ -170,7 +172,7 @@ export class CircuitBreaker implements FleetBreaker {
   }
 
   answered(report: AttemptReport, now: number): void {
-    this.#latency.add(now - report.startedAt, now);
+    this.#latency.add(performance.now() - report.sentAt);
     this.#failures = 0;
     this.#failingAccounts.clear();
     if (this.#probe === report) this.#probe = undefined;
@@ -206,9 +208,10 @@ export class CircuitBreaker implements FleetBreaker {
     this.#isFleetsEjection = true;
     this.#isProbedElsewhere = !mayProbe;
     this.#retryAt = Math.round(retryAt);
+    this.#ejectedAt = Date.now();
     this.#ejections = ejections;
     if (!isNews) return;
-    this.#since = Date.now();
+    this.#since = this.#ejectedAt;
     this.#emit('target_ejected');
   }
 
@@ -257,6 +260,7 @@ export class CircuitBreaker implements FleetBreaker {
     this.#ejections += 1;
     const waitMs = Math.max(Math.round(delay), Math.min(retryAfterMs, maxCoolDownMs));
     this.#retryAt = now + waitMs;
+    this.#ejectedAt = now;
     if (wasProbe) this.#lastProbe = { account: report.account, until: this.#retryAt + waitMs };
     if (this.isEjectedForAll) this.#options.fleet?.changed(this);
     this.#emit('target_ejected');
@@ -275,11 +279,13 @@ export class CircuitBreaker implements FleetBreaker {
   #mayProbe(now: number, account: string): boolean {
     const { account: last, until } = this.#lastProbe;
     if (this.#isProbedElsewhere) return false;
+    // The clock was set back, by which a cool-down would be longer.
+    if (now < this.#ejectedAt) return true;
     return now >= this.#retryAt && (account !== last || now >= until || !this.#failingAccounts.countsForAll);
   }
 
   /** @param byHand - its ejection by an operator */
-  status(now: number, byHand: EjectionByHand | undefined): TargetStatus {
+  status(byHand: EjectionByHand | undefined): TargetStatus {
     const { provider, healthKey: model } = this.#target;
     const retryAt = byHand ? byHand.until?.getTime() : this.#retryAt;
     const isEjected = byHand !== undefined || this.#retryAt !== 0;
@@ -289,7 +295,7 @@ export class CircuitBreaker implements FleetBreaker {
       state: !isEjected ? 'healthy' : this.#probe && !byHand ? 'probing' : 'ejected',
       failuresInARow: this.#failures,
       ...(isEjected && retryAt !== undefined && { retryAt }),
-      ...(this.#latency.isKnown && { firstByteMs: Math.round(this.#latency.at(now)) }),
+      ...(this.#latency.isKnown && { firstByteMs: Math.round(this.#latency.now) }),
       running: this.#running,
     };
   }
@@ -298,7 +304,7 @@ export class CircuitBreaker implements FleetBreaker {
   details(now: number, byHand: EjectionByHand | undefined): ProviderTargetStatus {
     const sums = this.sums(now, RECENT_MINUTES);
     const { requests, errors } = sums;
-    const status = this.status(now, byHand);
+    const status = this.status(byHand);
     const isEjected = status.state !== 'healthy';
     const isDegraded = this.#failures > 0 || (requests >= MIN_REQUESTS && errors >= requests * DEGRADED);
     const changedAt = isDegraded && !isEjected && this.#failures > 0 ? this.#failingSince : this.#since;
@@ -334,8 +340,6 @@ type PromptUsage = Pick<Usage, 'promptTokens' | 'cachedTokens'>;
 
 /** Reports one request to its breaker: its result, once, and its end. */
 export class AttemptReport {
-  /** In ms since the epoch. */
-  readonly startedAt: number;
   readonly account: string;
   /** From `performance.now()`. */
   readonly sentAt: number = performance.now();
@@ -353,9 +357,8 @@ export class AttemptReport {
   cachedTokens = 0;
   #isOver = false;
 
-  constructor(breaker: CircuitBreaker, at: number, account: string) {
+  constructor(breaker: CircuitBreaker, account: string) {
     this.#breaker = breaker;
-    this.startedAt = at;
     this.account = account;
   }
 
@@ -426,14 +429,15 @@ const DECAY_MS = 10_000;
  */
 class PeakAverage {
   #value = 0;
-  /** 0 before the first value. */
-  #at = 0;
+  /** From `performance.now()`; negative before the first value. */
+  #at = -1;
 
   get isKnown(): boolean {
-    return this.#at !== 0;
+    return this.#at >= 0;
   }
 
-  add(value: number, now: number): void {
+  add(value: number): void {
+    const now = performance.now();
     if (value >= this.#value) this.#value = value;
     else {
       const kept = Math.exp((this.#at - now) / DECAY_MS);
@@ -443,7 +447,7 @@ class PeakAverage {
   }
 
   /** Decays without new values, so that a target that was slow once is tried again. */
-  at(now: number): number {
-    return this.#value * Math.exp(Math.min(0, this.#at - now) / (6 * DECAY_MS));
+  get now(): number {
+    return this.#value * Math.exp((this.#at - performance.now()) / (6 * DECAY_MS));
   }
 }

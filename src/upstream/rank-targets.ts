@@ -63,8 +63,8 @@ function likelyPrice(target: Target, price: Price, { quote, conversation }: Rank
 }
 
 /** Of two random targets the one with less load, then the others by load. */
-function byLoad(targets: readonly Target[], { breakers, now, random }: RankTerms): readonly Target[] {
-  const ordered = ascending(targets, (target) => breakers.of(target).load(now));
+function byLoad(targets: readonly Target[], { breakers, random }: RankTerms): readonly Target[] {
+  const ordered = ascending(targets, (target) => breakers.of(target).load);
   const two = ascending(targets, () => random()).slice(0, 2);
   const first = ordered.find((target) => two.includes(target));
   return first ? toFront(ordered, first) : ordered;
