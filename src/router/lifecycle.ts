@@ -151,8 +151,11 @@ export class RouterLifecycle {
   }
 
   #keepWarm(): void {
-    const { transport, catalog } = this.#services;
-    transport.keepWarm([...catalog.providers.values()].map(({ connection }) => connection));
+    const { transport, agents, catalog } = this.#services;
+    const connections = [...catalog.providers.values()].map(({ connection }) => connection);
+    transport.keepWarm(connections);
+    // Of lists of models, where the transport has connections of its own.
+    agents.keepOnly(connections);
   }
 
   async #waitForRequests(ms: number, holdsEnded?: Promise<void>): Promise<void> {

@@ -39,18 +39,21 @@ export class ConnectionPools<Pool extends ConnectionPool> {
     return pool;
   }
 
-  /** Keeps connections warm where these ask for it, and nowhere else. Pools of none of these close what they don't use, and are forgotten once they are empty. */
-  keepWarm(connections: Iterable<Connection>): void {
-    const wanted = new Set<Pool>();
+  /** Keeps connections warm where these ask for it, and nowhere else, and keeps the pools of these only. */
+  keepWarm(connections: readonly Connection[]): void {
     const warm = new Set<Pool>();
     for (const connection of connections) {
       const pool = this.for(connection);
-      wanted.add(pool);
       if (connection.keepWarm > 0) warm.add(pool);
     }
+    for (const pool of this.#pools) pool.setWarm(warm.has(pool));
+    this.keepOnly(connections);
+  }
+
+  /** Pools of none of these close what they don't use, and are forgotten once they are empty. */
+  keepOnly(connections: readonly Connection[]): void {
     for (const pool of this.#pools) {
-      pool.setWarm(warm.has(pool));
-      if (wanted.has(pool)) continue;
+      if (connections.some((each) => isSame(pool.connection, each))) continue;
       pool.closeUnused();
       if (pool.isEmpty) this.#pools.delete(pool);
     }
@@ -66,6 +69,7 @@ export class ConnectionPools<Pool extends ConnectionPool> {
 }
 
 function isSame(one: Connection, other: Connection): boolean {
+  if (one === other) return true;
   return (
     one.origin.href === other.origin.href &&
     isDeepStrictEqual({ ...one, origin: '' }, { ...other, origin: '' })

@@ -44,7 +44,7 @@ export class HttpProxyTransport implements Transport {
     return attempt;
   }
 
-  keepWarm(connections: Iterable<Connection>): void {
+  keepWarm(connections: readonly Connection[]): void {
     this.#agents.keepWarm(connections);
   }
 

@@ -51,7 +51,7 @@ export interface Sending {
 export interface Transport {
   send(request: UpstreamRequest, listener: SendListener): Sending;
   /** These are all that later requests will use: keeps connections warm where they ask for it, and closes unused ones of others. */
-  keepWarm(connections: Iterable<Connection>): void;
+  keepWarm(connections: readonly Connection[]): void;
   /** Closes connections that no request uses, and that were used before: one has died, the others may have. */
   closeUnused(connection: Connection): void;
   /** Closes all connections. */

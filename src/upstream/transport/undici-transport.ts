@@ -41,7 +41,7 @@ class UndiciTransport implements Transport {
     return this.#origins.for(request.connection).send(request, listener);
   }
 
-  keepWarm(connections: Iterable<Connection>): void {
+  keepWarm(connections: readonly Connection[]): void {
     this.#origins.keepWarm(connections);
   }
 

@@ -166,6 +166,26 @@ describe('two providers with the same base URL and options', () => {
   });
 });
 
+it('a reload without a provider closes the connection over which its models were listed', async () => {
+  const authority = createAuthority();
+  // It closes none by itself.
+  const options = { ...authority.issue('DNS:localhost'), keepAliveTimeout: 0 };
+  const provider = await startTlsProvider(options);
+  gateway = await startGateway({
+    provider: {
+      baseURL: provider.baseURL,
+      tls: { ca: authority.ca },
+      models: { pricing: 'free', contextWindow: 1000 },
+    },
+  });
+  await gateway.router.ready();
+  expect(provider.openConnections()).toBe(1);
+  const { baseURL } = gateway.provider;
+  gateway.router.reload({ providers: { loopback: { baseURL } } });
+  await expect.poll(() => provider.openConnections()).toBe(0);
+  await provider.close();
+});
+
 describe('keepWarm', () => {
   it('has connections before the first request asks for one, and replaces the one that it takes', async () => {
     gateway = await startGateway({ provider: { keepWarm: 2 } });
