@@ -11,6 +11,7 @@ import type { DetachedRead } from './detached-reads.ts';
 import type { ClientConnection, ClientResponse, Exchange } from './exchange.ts';
 import { appendChunks } from './body-chunks.ts';
 import { interruptedEnd, type RelayEnd, withheldEnd } from './relay-end.ts';
+import { Stalls } from './stalls.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
 import { MAX_PART_BYTES, type TurnReader, Turns } from './turns.ts';
 
@@ -421,39 +422,6 @@ class Relay implements BodyReader, TurnReader {
     idleTimeout.pause();
     body.pause();
     queue.whenItsTurn(read);
-  }
-}
-
-/** Providers close a connection that isn't read for about this long; the router only notices when it reads again. */
-const STALL_MS = 10_000;
-
-/** Measures the time that an answer waits for its client to read. */
-class Stalls {
-  #since: number | undefined;
-  #totalMs = 0;
-  #longestMs = 0;
-
-  /** It is waiting now. */
-  get isStalled(): boolean {
-    return this.#since !== undefined;
-  }
-
-  begin(): void {
-    this.#since ??= performance.now();
-  }
-
-  end(): void {
-    if (this.#since === undefined) return;
-    const ms = performance.now() - this.#since;
-    this.#since = undefined;
-    this.#totalMs += ms;
-    this.#longestMs = Math.max(this.#longestMs, ms);
-  }
-
-  /** Whether it is waiting now, or has waited for ten seconds at a time, or for more than half of the time since it began. */
-  wasStalled(beganAt: number | undefined): boolean {
-    if (this.isStalled || this.#longestMs >= STALL_MS) return true;
-    return this.#totalMs > 0 && 2 * this.#totalMs > performance.now() - (beganAt ?? 0);
   }
 }
 
