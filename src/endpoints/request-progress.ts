@@ -45,7 +45,7 @@ interface ProgressedRequest extends Pick<AdmittedRequest, 'targets' | 'conversat
 }
 
 type AnsweredAttempt = Pick<FailoverResult, 'report' | 'failure' | 'target' | 'key' | 'counted'> & {
-  readonly answer: Pick<FailoverResult['answer'], 'status'>;
+  readonly answer: Pick<FailoverResult['answer'], 'status' | 'secret'>;
 };
 
 /** The state of an admitted request, from its first attempt to its end: it makes the outcome that is charged.
@@ -64,6 +64,8 @@ export class RequestProgress implements AttemptProgress {
   #detached: DetachedRead | undefined;
   #report: AttemptReport | undefined;
   #counted: CountedRequest | undefined;
+  /** The provider's key, which its error must not show. */
+  #secret: string | undefined;
   #end: RelayEnd | undefined;
   #attempts = 0;
   /** Number of the attempt at the current target; undefined before one is sent. */
@@ -130,8 +132,9 @@ export class RequestProgress implements AttemptProgress {
   }
 
   /** This target's answer goes to the client. */
-  answered({ report, failure, target, key, counted, answer: { status } }: AnsweredAttempt): void {
+  answered({ report, failure, target, key, counted, answer: { status, secret } }: AnsweredAttempt): void {
     this.#report = report;
+    this.#secret = secret;
     this.#counted = counted;
     const conversation = this.#conversation;
     if (conversation && status < 300) this.#active.trace?.continued(conversation.answered(target, key));
@@ -142,7 +145,8 @@ export class RequestProgress implements AttemptProgress {
   relayed(end: RelayEnd, answer: RelayedAnswer): Error | undefined {
     const { target } = this.#outcome;
     const failure =
-      end.error ?? (answer.meter.failed && answer.status < 300 ? errorInside(answer) : undefined);
+      end.error ??
+      (answer.meter.failed && answer.status < 300 ? errorInside(answer, this.#secret) : undefined);
     this.#end = end;
     this.#outcome = { ending: end.ending, target, dispatched: true, answer };
     this.#addOrigin(failure);
@@ -196,9 +200,9 @@ export class RequestProgress implements AttemptProgress {
 }
 
 /** Its cause is what the provider said, if that arrived in one piece. */
-function errorInside({ status, meter }: RelayedAnswer): UpstreamError {
+function errorInside({ status, meter }: RelayedAnswer, secret: string | undefined): UpstreamError {
   const message = "The model's provider sent an error in its answer, which the client got.";
-  const said = errorInAnswer(status, meter.errorText);
+  const said = errorInAnswer(status, meter.errorText, secret);
   const error = new UpstreamError('upstream_invalid_response', message);
   return isSilent(said) ? error : Object.assign(error, { cause: said });
 }

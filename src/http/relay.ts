@@ -9,8 +9,9 @@ import type { AnswerBody, BodyReader } from './answer-body.ts';
 import type { AnswerEditor } from './answer-editor.ts';
 import type { DetachedRead } from './detached-reads.ts';
 import type { ClientConnection, ClientResponse, Exchange } from './exchange.ts';
-import { appendChunks } from './body-chunks.ts';
+import { appendChunks, concatChunks } from './body-chunks.ts';
 import { interruptedEnd, type RelayEnd, withheldEnd } from './relay-end.ts';
+import { SecretRedactor } from './secret-redactor.ts';
 import { Stalls } from './stalls.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
 import { MAX_PART_BYTES, type TurnReader, Turns } from './turns.ts';
@@ -26,6 +27,8 @@ export interface ProviderAnswer {
   readonly body: AnswerBody;
   /** Restarts the idle timeout when bytes arrive, or pauses it while the client doesn't read. */
   readonly idleTimeout: { touch(): void; pause(): void };
+  /** The provider's key, if the body may still show it: asterisks replace it in an error. */
+  readonly secret?: string | undefined;
 }
 
 /** Stops delivery at the amount that the hold covers. */
@@ -86,6 +89,7 @@ class Relay implements BodyReader, TurnReader {
   #linger: Timeout | undefined;
   #onDrain: (() => void) | undefined;
   readonly #stalls = new Stalls();
+  #redactor: SecretRedactor | undefined;
   /** The connection to the client is reset in the next turn of the event loop. */
   #isResetting = false;
   /** When the first byte of the body arrived. */
@@ -169,12 +173,13 @@ class Relay implements BodyReader, TurnReader {
     this.#firstByteAt = performance.now();
     this.#options.meter.write(bytes);
     try {
+      const shown = concatChunks([...chunksOf(this.#redact(bytes)), ...this.#redactedRest()]);
       if (!this.#isTruncated()) {
-        this.#response.end(bytes);
+        this.#response.end(shown);
         this.#finish({ ending: 'finished' });
         return;
       }
-      this.#response.write(bytes);
+      this.#response.write(shown);
     } catch (error) {
       this.#fail(asError(error));
     }
@@ -240,9 +245,10 @@ class Relay implements BodyReader, TurnReader {
 
   forward(): void {
     const { gate } = this.#options;
-    const passed = this.#ready;
+    const ready = this.#ready;
     this.#ready = undefined;
-    if (!passed) return;
+    if (!ready) return;
+    const passed = this.#redact(ready);
     if (gate && !gate.canSend()) this.#withhold(passed, gate);
     else this.#sendPassed(passed);
   }
@@ -318,13 +324,27 @@ class Relay implements BodyReader, TurnReader {
     this.#finish({ ending: 'finished' });
   }
 
-  /** Returns the bytes that the filter and the editor hold back at the end of the answer. */
+  /** Returns the bytes that the filter, the editor and the redactor hold back at the end of the answer. */
   #flush(): readonly Buffer[] {
     const { filter, editor, meter } = this.#options;
-    const held = filter?.end() ?? [];
-    if (!editor) return held;
-    meter.end();
-    return [...editor.write(held), ...editor.end()];
+    let held = filter?.end() ?? [];
+    if (editor) {
+      meter.end();
+      held = [...editor.write(held), ...editor.end()];
+    }
+    return [...chunksOf(this.#redact(held)), ...this.#redactedRest()];
+  }
+
+  /** Redacts the provider's key in what follows an error, and in the bytes that are sent with it. Good answers aren't searched. */
+  #redact(bytes: Buffer | readonly Buffer[]): Buffer | readonly Buffer[] {
+    const { secret } = this.#answer;
+    if (secret === undefined || !this.#options.meter.failed) return bytes;
+    const redactor = (this.#redactor ??= new SecretRedactor(secret));
+    return chunksOf(bytes).flatMap((chunk) => redactor.write(chunk));
+  }
+
+  #redactedRest(): readonly Buffer[] {
+    return this.#redactor?.end() ?? [];
   }
 
   /** A getter, because sending may have ended the relay. */
@@ -423,6 +443,10 @@ class Relay implements BodyReader, TurnReader {
     body.pause();
     queue.whenItsTurn(read);
   }
+}
+
+function chunksOf(bytes: Buffer | readonly Buffer[]): readonly Buffer[] {
+  return Buffer.isBuffer(bytes) ? [bytes] : bytes;
 }
 
 type HeaderMap = Readonly<Record<string, string>>;

@@ -169,7 +169,8 @@ class FirstEventWait implements BodyReader {
       'upstream_invalid_response',
       "The model's provider answered with an error in place of a completion.",
     );
-    return Object.assign(error, { cause: errorInAnswer(this.#answer.status, text) });
+    const { status, secret } = this.#answer;
+    return Object.assign(error, { cause: errorInAnswer(status, text, secret) });
   }
 
   onBroken(error: Error | undefined): void {

@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Duplex, pipeline, Transform, type TransformCallback } from 'node:stream';
+import { type Duplex, pipeline, Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 
 import { UpstreamError, UpstreamErrorPageError } from '../errors/upstream-errors.ts';
 import { type AnswerBody, bodyOfChunks, bodyOfStream, streamOf } from '../http/answer-body.ts';
 import type { ProviderAnswer } from '../http/relay.ts';
+import { SecretRedactor } from '../http/secret-redactor.ts';
 import type { AnswerHead } from './transport/transport.ts';
 import { nominatedHeaders } from './upstream-request.ts';
 
@@ -52,50 +53,29 @@ export function toAnswer(
   const plain = decoded(head);
   const { 'content-length': length } = received;
   if (plain === head.body && length !== undefined) headers['content-length'] = length;
-  const body = status >= 400 && isSecret(apiKey) ? redacted(plain, apiKey) : plain;
-  return { status, headers, received, body, idleTimeout };
+  const answer = { status, headers, received, body: plain, idleTimeout };
+  if (!isSecret(apiKey)) return answer;
+  return status >= 400 ? { ...answer, body: redacted(plain, apiKey) } : { ...answer, secret: apiKey };
 }
 
 /** Redacts the key in an error body: servers in debug mode echo the request. */
 function redacted(body: AnswerBody, apiKey: string): AnswerBody {
-  return through(body, new SecretRedactor(apiKey));
+  const redactor = new SecretRedactor(apiKey);
+  const transform = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      for (const passed of redactor.write(chunk)) this.push(passed);
+      done();
+    },
+    flush(done) {
+      for (const rest of redactor.end()) this.push(rest);
+      done();
+    },
+  });
+  return through(body, transform);
 }
 
 /** A shorter key, such as Ollama's `ollama`, is a placeholder, not a secret. */
 const MIN_SECRET_LENGTH = 16;
-
-/** Replaces each byte of a secret by an asterisk, also where chunks split the secret. */
-class SecretRedactor extends Transform {
-  readonly #secret: Buffer;
-  /** Last bytes received, if they may be the start of the secret. */
-  #tail: Buffer = Buffer.alloc(0);
-
-  constructor(secret: string) {
-    super();
-    this.#secret = Buffer.from(secret);
-  }
-
-  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    const bytes = Buffer.concat([this.#tail, chunk]);
-    for (let at = bytes.indexOf(this.#secret); at !== -1; at = bytes.indexOf(this.#secret, at)) {
-      bytes.fill('*', at, at + this.#secret.length);
-    }
-    const passed = bytes.length - this.#partialMatchLength(bytes);
-    this.#tail = bytes.subarray(passed);
-    done(null, bytes.subarray(0, passed));
-  }
-
-  /** How many of the last bytes are a prefix of the secret. Only those are held back, as no more bytes may come. */
-  #partialMatchLength(bytes: Buffer): number {
-    let length = Math.min(bytes.length, this.#secret.length - 1);
-    while (length > 0 && !bytes.subarray(-length).equals(this.#secret.subarray(0, length))) length--;
-    return length;
-  }
-
-  override _flush(done: TransformCallback): void {
-    done(null, this.#tail);
-  }
-}
 
 /** Whether a provider's key is secret. */
 function isSecret(apiKey: string | undefined): apiKey is string {

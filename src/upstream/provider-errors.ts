@@ -131,8 +131,13 @@ function isCode(given: Json | undefined): given is string {
   return typeof given === 'string' && /^[\w.:-]{1,64}$/.test(given);
 }
 
-/** The error in an answer with a success status: the whole body, or an event of its stream. */
-export function errorInAnswer(status: number, body: string): ProviderError {
+/**
+ * The error in an answer with a success status: the whole body, or an event of its stream.
+ *
+ * @param secret - the key of this request, to be redacted
+ */
+export function errorInAnswer(status: number, text: string, secret: string | undefined): ProviderError {
+  const body = secret === undefined ? text : text.replaceAll(secret, '***');
   const events = body.split(/\r\n|\r|\n/).flatMap((line) => /^data: ?(\{.*)/.exec(line)?.[1] ?? []);
   const failed = events.findLast((event) => errorDocument(event)?.['error'] !== undefined);
   return providerError(status, failed ?? body);

@@ -1,7 +1,9 @@
+import { setImmediate as turn } from 'node:timers/promises';
+
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { type Gateway, PROVIDER_KEY, QUESTION, startGateway } from '../../helpers/gateway.ts';
-import { completionBody, type Script } from '../../helpers/provider.ts';
+import { FAST_MODEL, type Gateway, PROVIDER_KEY, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { answerJson, completionBody, DONE, type Script, text } from '../../helpers/provider.ts';
 
 /** Puts whatever it was sent into every header that clients get to see, and into its body. */
 function echo(status: number, pieces: number): Script {
@@ -67,6 +69,77 @@ describe('a provider that shows what it was sent', () => {
       expect(JSON.stringify(gateway.settled) + logged).not.toContain(PROVIDER_KEY);
     },
   );
+
+  describe('in an error inside of a good answer', () => {
+    const error = JSON.stringify({ error: { message: `Not with ${PROVIDER_KEY}, ${PROVIDER_KEY}!` } });
+    const shown = error.replaceAll(PROVIDER_KEY, '*'.repeat(PROVIDER_KEY.length));
+
+    /** Each of these pieces arrives by itself. */
+    function inPieces(type: string, pieces: readonly string[]): Script {
+      return async (response) => {
+        response.writeHead(200, { 'content-type': type });
+        for (const piece of pieces) {
+          await new Promise((resolve) => response.write(piece, resolve));
+          await turn();
+        }
+        response.end();
+      };
+    }
+
+    /** Cut in the middle of the key, and behind its first letter. */
+    const cut = (text: string): string[] => text.split(/(?<=sk-provi|, s)/);
+
+    it('shows no client its key, by a whole JSON', async () => {
+      gateway.provider.script = answerJson(error);
+      expect(await (await gateway.post(QUESTION)).text()).toBe(shown);
+    });
+
+    it('shows no client its key, by JSON in pieces', async () => {
+      gateway.provider.script = inPieces('application/json', cut(error));
+      expect(await (await gateway.post(QUESTION)).text()).toBe(shown);
+    });
+
+    it.each([true, false])('shows no client its key, by an event; usage is asked for: %s', async (usage) => {
+      const asked = { ...QUESTION, stream: true, stream_options: { include_usage: usage } };
+      for (const before of ['', text('Hello')]) {
+        const stream = `${before}data: ${error}\n\n`;
+        gateway.provider.script = inPieces('text/event-stream', cut(stream));
+        const got = await (await gateway.post(asked)).text();
+        expect(got).toContain(`${before}data: ${shown}\n\n`);
+      }
+    });
+
+    it('sends what only begins like the key, and ends there', async () => {
+      const stream = `event: error\ndata: Not with ${PROVIDER_KEY.slice(0, 4)}`;
+      gateway.provider.script = inPieces('text/event-stream', [stream]);
+      expect(await (await gateway.post({ ...QUESTION, stream: true })).text()).toBe(stream);
+    });
+
+    it('shows no operator its key, by a hook or the list of providers', async () => {
+      const apiKey = 'a-secret-of-no-usual-form';
+      const said = JSON.stringify({ error: { message: `Not with ${apiKey}` } });
+      const targets = ['loopback/one', 'loopback/two'];
+      const other = await startGateway({
+        provider: { apiKey },
+        models: { 'acme/fast': { ...FAST_MODEL, targets } },
+      });
+      other.provider.script = answerJson(said);
+      await (await other.post(QUESTION)).text();
+      expect(other.errors).toMatchObject([{ cause: { message: 'Not with ***' } }]);
+      const [{ errors } = {}] = other.router.providers.list();
+      expect(errors?.map(({ model, message }) => [model, message])).toEqual([
+        ['two', 'Not with ***'],
+        ['one', 'Not with ***'],
+      ]);
+      await other.close();
+    });
+
+    it('leaves a completion as it is', async () => {
+      const stream = text(`I am ${PROVIDER_KEY}`) + text('.', 'stop') + DONE;
+      gateway.provider.script = inPieces('text/event-stream', cut(stream));
+      expect(await (await gateway.post({ ...QUESTION, stream: true })).text()).toBe(stream);
+    });
+  });
 
   it('shows no client its key in the headers of a good answer', async () => {
     gateway.provider.script = (response, { headers }) => {
