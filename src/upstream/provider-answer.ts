@@ -92,10 +92,16 @@ function errorPage(
   headers: ProviderAnswer['headers'],
 ): ProviderAnswer {
   body.destroy();
-  const bytes = Buffer.from(JSON.stringify(new UpstreamErrorPageError(status)));
+  const error = new UpstreamErrorPageError(status);
+  const bytes = Buffer.from(JSON.stringify(error));
   return {
     status,
-    headers: { ...headers, 'content-type': 'application/json', 'content-length': String(bytes.length) },
+    headers: {
+      ...headers,
+      'content-type': 'application/json',
+      'content-length': String(bytes.length),
+      'x-should-retry': String(error.shouldRetry),
+    },
     received,
     body: bodyOfChunks([bytes]),
     idleTimeout: { touch: () => {}, pause: () => {} },

@@ -209,7 +209,7 @@ describe('a provider’s refusal', () => {
     'that is a page becomes an error in the shape of OpenAI, under its own status: %i %s',
     async (status, type) => {
       gateway.provider.script = (response) => {
-        response.writeHead(status, { 'content-type': type, 'retry-after': '7' });
+        response.writeHead(status, { 'content-type': type, 'retry-after': '7', 'x-should-retry': 'false' });
         response.end(`<html><title>Error</title>cf-ray ${PROVIDER_KEY}</html>`);
       };
       const settled = gateway.nextSettled();
@@ -217,6 +217,7 @@ describe('a provider’s refusal', () => {
       expect(response.status).toBe(status);
       expect(response.headers.get('content-type')).toBe('application/json');
       expect(response.headers.get('retry-after')).toBe('7');
+      expect(response.headers.get('x-should-retry')).toBe('true');
       expect(await response.json()).toEqual({
         error: {
           message: `The model's provider answered with status ${status} and an HTML page.`,
