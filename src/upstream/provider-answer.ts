@@ -110,10 +110,11 @@ function errorPage(
 
 /** The answer, decompressed: the request asks for `identity`, but some providers compress anyway. */
 export function decoded({ statusCode, headers, body }: AnswerHead): AnswerBody {
-  const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity';
-  if (encoding === 'identity' || headers['content-length'] === '0' || statusCode === 204) {
-    return body;
-  }
+  const named = headers['content-encoding'];
+  if (named === undefined || headers['content-length'] === '0' || statusCode === 204) return body;
+  const encodings = named.split(',').map((encoding) => encoding.trim().toLowerCase());
+  const encoding = encodings.filter((each) => !NO_ENCODINGS.has(each)).join();
+  if (encoding === '') return body;
   const createDecoder = DECODERS.get(encoding);
   if (!createDecoder) {
     throw new UpstreamError(
@@ -129,6 +130,9 @@ function through(body: AnswerBody, transform: Duplex): AnswerBody {
   pipeline(streamOf(body), transform, () => {});
   return bodyOfStream(transform);
 }
+
+/** How servers and proxies name plain bytes; two of them join theirs. */
+const NO_ENCODINGS: ReadonlySet<string> = new Set(['', 'identity', 'none']);
 
 /** 8 MiB, the maximum for HTTP (RFC 9659). */
 const ZSTD_WINDOW_LOG = 23;

@@ -144,6 +144,16 @@ describe('a provider’s answer on the wire', () => {
     expect(await response.text()).toBe(completionBody());
   });
 
+  it.each(['', 'none', 'Identity', 'identity, identity'])(
+    'is plain where it says so, with content-encoding: %j',
+    async (encoding) => {
+      gateway.provider.script = answerJson(completionBody(), 200, { 'content-encoding': encoding });
+      const response = await gateway.post(QUESTION);
+      expect(response.headers.get('content-encoding')).toBeNull();
+      expect(await response.text()).toBe(completionBody());
+    },
+  );
+
   it('never looks complete where it is not in the encoding that it names', async () => {
     gateway.provider.script = (response) => {
       response
