@@ -31,10 +31,35 @@ export function createNodeHandler(
         url: urlOf(request),
         headers: headersOf(request),
         body: bodyOf(request),
-        response: 'stream' in response ? http2Response(response) : response,
+        response: responseOf(request, response),
       },
       request,
     );
+}
+
+function responseOf(
+  { httpVersion }: NodeRequest,
+  response: ServerResponse | Http2ServerResponse,
+): ClientResponse {
+  if ('stream' in response) return http2Response(response);
+  return httpVersion === '1.0' ? http10Response(response) : response;
+}
+
+/**
+ * In HTTP/1.0 the end of the connection is the end of an answer without a length: a reset alone says that it was cut.
+ * Node can't reset TLS and UNIX sockets: docs/reverse-proxies.md says so.
+ */
+function http10Response(response: ServerResponse): ClientResponse {
+  const destroy = response.destroy.bind(response);
+  const reset = (): ServerResponse => {
+    try {
+      response.socket?.resetAndDestroy();
+    } catch {
+      // Not a plain TCP socket: it is closed below.
+    }
+    return destroy();
+  };
+  return Object.defineProperty(response, 'destroy', { configurable: true, value: reset });
 }
 
 /** An HTTP/2 response has no `destroyed`, and its `destroy` looks like a normal end to the client. */

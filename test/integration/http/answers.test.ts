@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import * as net from 'node:net';
 import { gzipSync } from 'node:zlib';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -51,6 +51,31 @@ describe('an answer of an odd kind', () => {
     const asked = gateway.post(QUESTION).then((response) => response.text());
     await expect(asked).rejects.toThrow('terminated');
   });
+
+  it.each([true, false])(
+    'resets the connection of an HTTP/1.0 client, to which its end says nothing; a stream: %s',
+    async (stream) => {
+      gateway.provider.script = (response) => {
+        response.writeHead(200, { 'content-type': stream ? 'text/event-stream' : 'application/json' });
+        response.write(stream ? `${STREAM[1]}data: {"choices":[{` : completionBody().slice(0, 60), () =>
+          response.destroy(),
+        );
+      };
+      const body = JSON.stringify({ ...QUESTION, stream });
+      const head = [
+        'POST /v1/chat/completions HTTP/1.0',
+        `authorization: Bearer ${gateway.key}`,
+        `content-length: ${body.length}`,
+      ];
+      const socket = net.connect(Number(new URL(gateway.baseURL).port), '127.0.0.1');
+      socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
+      let got = '';
+      socket.on('data', (chunk) => (got += chunk.toString()));
+      await expect(once(socket, 'end')).rejects.toMatchObject({ code: 'ECONNRESET' });
+      expect(got).toContain('HTTP/1.1 200 OK');
+      expect(got).not.toContain('transfer-encoding');
+    },
+  );
 
   it('ends where its connection does, if it told no length', async () => {
     gateway.provider.script = (response) => {
@@ -113,7 +138,7 @@ describe('an answer of an odd kind', () => {
     });
     impatient.listen(0, '127.0.0.1');
     await once(impatient, 'listening');
-    const { port } = impatient.address() as AddressInfo;
+    const { port } = impatient.address() as net.AddressInfo;
     const other = await startGateway({ provider: { baseURL: `http://127.0.0.1:${port}/v1` } });
     const messages = [{ role: 'user', content: 'x'.repeat(5_000_000) }];
     const response = await other.post({ ...QUESTION, messages, max_tokens: 1 });
@@ -134,7 +159,7 @@ describe('an answer of an odd kind', () => {
     });
     server.listen(0, '::1');
     await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
+    const { port } = server.address() as net.AddressInfo;
     const other = await startGateway({ provider: { baseURL: `http://[::1]:${port}/v1/?a=b` } });
     const response = await other.post(QUESTION);
     expect(response.status).toBe(200);
