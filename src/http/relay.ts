@@ -368,6 +368,7 @@ class Relay implements BodyReader, TurnReader {
     const { meter, requiresTermination } = this.#options;
     if (this.#answer.status >= 300) return false;
     if (meter.format === 'json') return meter.unfinishedJson;
+    if (meter.unfinishedEvent) return true;
     if (!requiresTermination || meter.finished || meter.failed) return false;
     const { ascii, nonAscii } = meter.delivered;
     return isEventStream(this.#head) || ascii + nonAscii > 0;

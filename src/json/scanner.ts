@@ -134,6 +134,11 @@ export class JsonScanner<Mark extends string> {
     return this.#next === COMMA && this.#marks.length === 0;
   }
 
+  /** Whether an object or array is open. */
+  get isOpen(): boolean {
+    return this.#marks.length > 0;
+  }
+
   /** The unfinished string value: the mark of its container, and its characters so far. */
   get openString(): { readonly within: Mark; readonly ascii: number; readonly nonAscii: number } | undefined {
     if (this.#next !== IN_STRING || this.#isKey) return undefined;

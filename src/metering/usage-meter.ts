@@ -136,6 +136,11 @@ export class UsageMeter implements EventStreamListener {
     return this.#format === 'json' && !this.#broken && !this.#json.isClosed;
   }
 
+  /** Whether a stream so far ends inside the JSON of an event. An event that lacks its blank line only is complete. */
+  get unfinishedEvent(): boolean {
+    return this.#format === 'event-stream' && !this.#broken && this.#scanner?.isOpen === true;
+  }
+
   /** Whether `[DONE]` was seen. */
   get done(): boolean {
     return this.#stream?.done ?? false;

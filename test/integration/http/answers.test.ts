@@ -103,6 +103,34 @@ describe('an answer of an odd kind', () => {
     expect(await settled).toMatchObject({ voided: true });
   });
 
+  it.each([true, false])(
+    'resets the connection where the stream ends in an event, though that is a clean end; usage is asked for: %s',
+    async (usage) => {
+      gateway.provider.script = (response) => {
+        response
+          .writeHead(200, { 'content-type': 'text/event-stream' })
+          .end(`${STREAM[1]}data: {"choices":[{"d`);
+      };
+      const settled = gateway.nextSettled();
+      const asked = { ...QUESTION, stream: true, stream_options: { include_usage: usage } };
+      await expect(gateway.post(asked).then((response) => response.text())).rejects.toThrow('terminated');
+      expect((await settled).ending).toBe('upstream_cut');
+    },
+  );
+
+  it.each(['data: {"choices":[]}', 'data: {"choices":[]}\n', 'data: 12', 'data: { no JSON', ': a comment'])(
+    'is whole where its last event lacks no more than its end: %s',
+    async (last) => {
+      const stream = `${STREAM[1]}${last}`;
+      gateway.provider.script = (response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).end(stream);
+      };
+      const settled = gateway.nextSettled();
+      expect(await (await gateway.post({ ...QUESTION, stream: true })).text()).toBe(stream);
+      expect((await settled).ending).toBe('finished');
+    },
+  );
+
   it('is a stream by its bytes, whatever its content type says', async () => {
     gateway.provider.script = (response) => {
       response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(STREAM.join(''));
