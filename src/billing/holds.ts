@@ -282,10 +282,15 @@ export function parseAmount(text: string, what: string): NanoDollars {
   return amount;
 }
 
-/** @throws {TypeError} unless it is a text that usage may be counted under */
-export function checkName(what: string, name: unknown): asserts name is string {
+/** Whether it is a text that usage may be counted under. */
+export function isName(name: unknown): name is string {
   // oxlint-disable-next-line no-control-regex -- none of them may be in a name
-  if (typeof name === 'string' && /^[^\u0000-\u001f\u007f]{1,255}$/.test(name)) return;
+  return typeof name === 'string' && /^[^\u0000-\u001f\u007f]{1,255}$/.test(name);
+}
+
+/** @throws {TypeError} unless it is a name */
+export function checkName(what: string, name: unknown): asserts name is string {
+  if (isName(name)) return;
   throw new TypeError(`${what} must be a string of 1 to 255 characters on one line, got ${showValue(name)}`);
 }
 

@@ -1,6 +1,6 @@
 import { unlessAborted } from '../async/unless-aborted.ts';
 import { type FixedHold, type FixedHolds, NOTHING_CONSUMED } from '../billing/fixed-hold.ts';
-import { checkName, type HoldUsage, parseAmount, parseConsumption } from '../billing/holds.ts';
+import { checkName, type HoldUsage, isName, parseAmount, parseConsumption } from '../billing/holds.ts';
 import { refusalOf } from '../billing/refusal.ts';
 import { isAllowed } from '../catalog/model-selection.ts';
 import type { Catalog } from '../catalog/catalog.ts';
@@ -59,8 +59,8 @@ export interface MeteredCall {
 /** Of a route of your own. Each function gets a request of its own, whose body it may read. */
 export interface MeterOptions {
   /**
-   * What is sold, as keys allow it and as it stands in usage. Throw a ModelNotFoundError for what is not sold; undefined is
-   * a 400, as is a body that is not JSON if you parse it.
+   * What is sold, as keys allow it and as it stands in usage. Throw a ModelNotFoundError for what is not sold. Undefined is a
+   * 400, as is anything but a string of 1 to 255 characters, and a body that is not JSON if you parse it.
    */
   readonly model: string | ((request: Request) => string | undefined | Promise<string | undefined>);
   /** The most that a call can cost, in USD: held before the handler is called. */
@@ -240,11 +240,15 @@ async function priceCall(
 ): Promise<PricedCall> {
   const givenKey = idempotencyKeyOf(exchange.headers);
   try {
-    const name = typeof model === 'function' ? await model(request()) : model;
+    const name: unknown = typeof model === 'function' ? await model(request()) : model;
     if (name === undefined) {
       throw new InvalidRequestError('missing_required_parameter', 'The request names no model.', 'model');
     }
-    checkName('model', name);
+    if (!isName(name)) {
+      const code = typeof name === 'string' ? 'invalid_value' : 'invalid_type';
+      const message = 'The model must be a string of 1 to 255 characters on one line.';
+      throw new InvalidRequestError(code, message, 'model');
+    }
     const amount = typeof price === 'function' ? await price(request(), { account, key }) : price;
     return {
       model: name,

@@ -150,6 +150,23 @@ describe('a metered route', () => {
     expect(await used()).toBe('0.04');
   });
 
+  it.each([
+    [5, 'invalid_type'],
+    [null, 'invalid_type'],
+    ['', 'invalid_value'],
+    ['m'.repeat(256), 'invalid_value'],
+    ['a\0b', 'invalid_value'],
+  ])('blames the client for its model where that is no name: %j', async (model, code) => {
+    const url = await serve(OK, {
+      ...OPTIONS,
+      model: async (request) => ((await request.json()) as { model: string }).model,
+    });
+    const refused = await post(url, { model });
+    expect(refused.status).toBe(400);
+    expect(await refused.json()).toMatchObject({ error: { code, param: 'model' } });
+    expect(gateway.errors).toEqual([]);
+  });
+
   it('is refused as a chat completion is, before its handler is called', async () => {
     let calls = 0;
     const counted: MeteredHandler = (request, call) => {
