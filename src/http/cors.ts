@@ -1,5 +1,6 @@
 import type { Cors } from '../options/resolve-options.ts';
 import type { Exchange } from './exchange.ts';
+import { varyBy } from './respond.ts';
 
 /** Response headers that a page may read. */
 const EXPOSED = [
@@ -23,11 +24,12 @@ const EXPOSED = [
  * @param methods - those of the endpoint
  */
 export function corsHeaders(
-  { method, headers }: Exchange,
+  exchange: Exchange,
   cors: Cors,
   methods: readonly string[],
 ): Readonly<Record<string, string>> {
-  const vary: Record<string, string> = cors.origins === 'any' ? {} : { vary: 'origin' };
+  const vary: Record<string, string> = cors.origins === 'any' ? {} : { vary: varyBy(exchange, 'origin') };
+  const { method, headers } = exchange;
   const { origin } = headers;
   if (origin === undefined || (cors.origins !== 'any' && !cors.origins.has(origin))) return vary;
   const allowed = { ...vary, 'access-control-allow-origin': cors.origins === 'any' ? '*' : origin };

@@ -41,6 +41,8 @@ export interface ClientResponse {
   readonly writableEnded: boolean;
   /** The connection, or its equivalent, is closed. */
   readonly destroyed: boolean;
+  /** What a middleware has set before; only Node's responses have it. */
+  getHeader?(name: string): number | string | readonly string[] | undefined;
   writeHead(status: number, headers: ResponseHeaders): unknown;
   flushHeaders(): void;
   /** Returns false if the client reads more slowly than the router writes: stop until `drain`. */

@@ -30,6 +30,12 @@ function writeHead(
   });
 }
 
+/** The header `vary` with these names, and with those of CORS and of middleware, which it would replace. */
+export function varyBy({ response, corsHeaders }: Exchange, names: string): string {
+  const before = corsHeaders?.['vary'] ?? response.getHeader?.('vary');
+  return before === undefined ? names : `${[before].flat().join(', ')}, ${names}`;
+}
+
 /** JSON with its strong ETag. */
 export interface TaggedBody {
   readonly etag: string;
@@ -54,7 +60,7 @@ export async function sendTagged(
     etag,
     // Each caller has its own list: no shared cache may keep it.
     'cache-control': 'private, no-cache',
-    vary: corsHeaders?.['vary'] === undefined ? 'authorization' : `${corsHeaders['vary']}, authorization`,
+    vary: varyBy(exchange, 'authorization'),
     ...headers,
   };
   if (matchesTag(exchange.headers['if-none-match'], etag)) {

@@ -1,5 +1,5 @@
 import type { Exchange } from './exchange.ts';
-import { drained } from './respond.ts';
+import { drained, varyBy } from './respond.ts';
 import { pathOf } from './url.ts';
 
 /** Request headers that a handler doesn't get: keys are the router's and its proxy's, and the others belong to the connection. */
@@ -95,7 +95,7 @@ export function isResponse(value: unknown): value is Response {
  * @throws what the response's body fails with: the client's connection is then reset
  */
 export async function sendWebResponse(
-  { id, response, method, corsHeaders, rateLimitHeaders, waitHeaders }: Exchange,
+  exchange: Exchange,
   answer: Response,
   clientLeft: AbortSignal,
 ): Promise<void> {
@@ -103,18 +103,19 @@ export async function sendWebResponse(
     cancel(answer.body);
     return;
   }
+  const { id, response, method, corsHeaders, rateLimitHeaders, waitHeaders } = exchange;
   const headers = new Headers(answer.headers);
   const removed =
     answer.url === '' ? REMOVED_FROM_RESPONSE : [...REMOVED_FROM_RESPONSE, ...REMOVED_FROM_FETCHED];
   for (const name of removed) headers.delete(name);
   const cookies = headers.getSetCookie();
-  const vary = [headers.get('vary'), corsHeaders?.['vary']].filter((part) => part != null).join(', ');
+  const vary = headers.get('vary');
   response.writeHead(answer.status, {
     ...Object.fromEntries(headers),
     ...(cookies.length > 0 && { 'set-cookie': cookies }),
     'x-request-id': id,
     ...corsHeaders,
-    ...(vary !== '' && { vary }),
+    ...(vary !== null && { vary: varyBy(exchange, vary) }),
     ...rateLimitHeaders,
     ...waitHeaders,
   });

@@ -170,6 +170,34 @@ describe('Express around the router', () => {
     await gateway.close();
   });
 
+  it('keeps what middleware varies by, beside what the router does', async () => {
+    const page = 'https://app.example';
+    const gateway = await startGateway(
+      { cors: { origins: [page] } },
+      mountOnExpress('/v1', (_request, response, next) => {
+        response.vary('accept-encoding').vary('cookie');
+        next();
+      }),
+    );
+    const headers = { origin: page };
+    const answer = await gateway.post(QUESTION, { headers });
+    expect(answer.headers.get('vary')).toBe('accept-encoding, cookie, origin');
+    const list = await gateway.fetch('/models', { headers });
+    expect(list.headers.get('vary')).toBe('accept-encoding, cookie, origin, authorization');
+    await gateway.close();
+
+    const plain = await startGateway(
+      {},
+      mountOnExpress('/v1', (_request, response, next) => {
+        response.vary('accept-encoding');
+        next();
+      }),
+    );
+    const unchanged = await plain.fetch('/models');
+    expect(unchanged.headers.get('vary')).toBe('accept-encoding, authorization');
+    await plain.close();
+  });
+
   it('compresses JSON where the app does, and never a stream', async () => {
     const gateway = await startGateway({}, mountOnExpress('/v1', compression({ threshold: 0 })));
     const json = await gateway.post(QUESTION);

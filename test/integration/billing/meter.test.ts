@@ -356,7 +356,7 @@ describe('a metered route', () => {
     const settled = gateway.nextSettled();
     const response = await post(url, {}, { headers: { origin: 'https://app.example' } });
     expect(await response.text()).toBe('hi');
-    expect(response.headers.get('vary')).toBe('accept-language, origin');
+    expect(response.headers.get('vary')).toBe('origin, accept-language');
     expect(response.headers.get('access-control-allow-origin')).toBe('https://app.example');
     await settled;
   });
