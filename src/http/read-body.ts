@@ -180,7 +180,10 @@ function collect(
       });
     }
 
-    function onData(chunk: Buffer): void {
+    function onData(given: Buffer | string): void {
+      // Middleware may have called `setEncoding`.
+      const chunk =
+        typeof given === 'string' ? Buffer.from(given, stream.readableEncoding ?? undefined) : given;
       length += chunk.length;
       attempt(() => {
         if (length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);

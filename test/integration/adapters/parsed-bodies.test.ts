@@ -80,4 +80,18 @@ describe('a body that was read before the router', () => {
     expect(error.message).toContain(`${BODY.length} bytes, but the router received 50`);
     await gateway.close();
   });
+
+  it.each(['utf8', 'latin1', 'base64'] as const)(
+    'is the same where its stream is to be read as %s',
+    async (encoding) => {
+      const gateway = await behind((request, _response, next) => {
+        request.setEncoding(encoding);
+        next();
+      });
+      const body = BODY.replace('[]', '[{"role":"user","content":"Grüße, 世界"}]');
+      expect((await gateway.post(body)).status).toBe(200);
+      expect(String(gateway.provider.received[0]?.body)).toBe(body.replace('acme/fast', 'upstream-model'));
+      await gateway.close();
+    },
+  );
 });
