@@ -214,7 +214,9 @@ function collect(
     }
 
     stream.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut);
-    if (stream.destroyed) onCut();
+    // A parser that was there first has seen the end of an empty body.
+    if (stream.readableEnded) onEnd();
+    else if (stream.destroyed) onCut();
   });
 }
 

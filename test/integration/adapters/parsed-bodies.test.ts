@@ -94,4 +94,20 @@ describe('a body that was read before the router', () => {
       await gateway.close();
     },
   );
+
+  it.each([
+    ['express.json()', express.json()],
+    ['express.raw()', express.raw({ type: '*/*' })],
+    ['express.text()', express.text({ type: '*/*' })],
+  ])('is said to be empty where it is, behind %s', async (_name, parser) => {
+    const gateway = await behind(parser);
+    const response = await gateway.post('');
+    expect(response.status).toBe(400);
+    const { error } = (await response.json()) as { error: { code: string; message: string } };
+    expect(error).toMatchObject({
+      code: 'invalid_json',
+      message: expect.stringContaining('is empty') as string,
+    });
+    await gateway.close();
+  });
 });
