@@ -136,7 +136,9 @@ function bodyOf(request: NodeRequest & ParsedRequest): RequestBody {
   for (const kept of [request.rawBody, request.body]) {
     if (Buffer.isBuffer(kept)) return { kind: 'bytes', bytes: kept, exact: true };
     if (kept instanceof Uint8Array) return { kind: 'bytes', bytes: Buffer.from(kept), exact: true };
-    if (typeof kept === 'string') return { kind: 'bytes', bytes: Buffer.from(kept), exact: true };
+    if (typeof kept === 'string' && !isFromJson(kept, request)) {
+      return { kind: 'bytes', bytes: Buffer.from(kept), exact: true };
+    }
   }
   try {
     const rendered: unknown = JSON.stringify(request.body);
@@ -145,4 +147,10 @@ function bodyOf(request: NodeRequest & ParsedRequest): RequestBody {
     // The parsed value can't be serialized, e.g. a bigint.
   }
   return { kind: 'lost', remedy: REMEDY };
+}
+
+/** Whether a text is a JSON string that was parsed, as `express.json({ strict: false })` does; judged by its length. */
+function isFromJson(text: string, { headers }: NodeRequest): boolean {
+  const length = Number(headers['content-length']);
+  return Buffer.byteLength(text) !== length && Buffer.byteLength(JSON.stringify(text)) === length;
 }

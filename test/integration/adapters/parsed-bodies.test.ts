@@ -110,4 +110,12 @@ describe('a body that was read before the router', () => {
     });
     await gateway.close();
   });
+
+  it('is said to be of the wrong type where a parser that is not strict has read a text', async () => {
+    const gateway = await behind(express.json({ strict: false }));
+    const response = await gateway.post('"abc"');
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { code: 'invalid_type' } });
+    await gateway.close();
+  });
 });
