@@ -44,7 +44,8 @@ export function relayAnswer(
   const { usage, reportedCost } = target.provider;
   const { account } = hold.terms.caller;
   const { status } = answer;
-  const { heartbeatMs } = settings;
+  // JSON in answer to it may call itself a stream.
+  const heartbeatMs = request.stream ? settings.heartbeatMs : undefined;
   const readsCost = target.reportsCost || target.price.reported;
   const meter = new UsageMeter(
     usage,

@@ -228,9 +228,10 @@ class Relay implements BodyReader, TurnReader {
 
   onData(chunk: Buffer): void {
     if (this.#end) return;
+    const isFirst = this.#firstByteAt === undefined;
     this.#firstByteAt ??= performance.now();
     this.#answer.idleTimeout.touch();
-    this.#turns.take(chunk);
+    this.#turns.take(isFirst && this.#heartbeat ? this.#heartbeat.followedBy(chunk) : chunk);
   }
 
   inspect(part: Buffer): void {

@@ -1,10 +1,12 @@
 /** A comment, as DeepSeek sends it: every client skips it, even one that splits a stream at blank lines. */
 const COMMENT = Buffer.from(': keep-alive\n\n');
+const BOM = Buffer.of(0xef, 0xbb, 0xbf);
 
 /** Sends comments during the silence of an event stream, so that no proxy closes the connection as idle. */
 export class StreamHeartbeat {
   readonly #timer: NodeJS.Timeout;
   #paused = false;
+  #hasSent = false;
 
   /**
    * @param send - sends a comment to the client; called after `everyMs` without a byte
@@ -12,8 +14,15 @@ export class StreamHeartbeat {
    */
   constructor(everyMs: number, send: (comment: Buffer) => void, canSend: () => boolean) {
     this.#timer = setInterval(() => {
-      if (!this.#paused && canSend()) send(COMMENT);
+      if (this.#paused || !canSend()) return;
+      this.#hasSent = true;
+      send(COMMENT);
     }, everyMs);
+  }
+
+  /** The first bytes of the answer, which no longer stand at the start of the stream: without a byte order mark there. */
+  followedBy(first: Buffer): Buffer {
+    return this.#hasSent && first.indexOf(BOM) === 0 ? first.subarray(BOM.length) : first;
   }
 
   /** Bytes were sent to the client. */

@@ -278,10 +278,24 @@ describe('a heartbeat', () => {
     expect((await hear()).error).toMatchObject({ code: 'upstream_idle_timeout' });
   });
 
-  it('has no place in JSON', async () => {
+  it('leaves no byte order mark behind it', async () => {
+    const first = Promise.withResolvers<void>();
+    const events = text('.', 'stop') + DONE;
+    await start(
+      stream(() => first.promise, `\u{feff}${events}`),
+      { heartbeatMs: 20 },
+    );
+    let body = '';
+    for await (const bytes of (await gateway.post(STREAMED)).body!) {
+      body += Buffer.from(bytes).toString();
+      first.resolve();
+    }
+    expect(body.replaceAll(BEAT, '')).toBe(events);
+  });
+
+  it.each(['application/json', 'text/event-stream'])('has no place in JSON that says %s', async (type) => {
     const body = completionBody();
-    const json = { 'content-type': 'application/json' };
-    await start(sequence(head(200, json), pause(150), body, end), { heartbeatMs: 30 });
+    await start(sequence(head(200, { 'content-type': type }), pause(150), body, end), { heartbeatMs: 30 });
     expect(await (await gateway.post(QUESTION)).text()).toBe(body);
   });
 
