@@ -173,7 +173,7 @@ class Relay implements BodyReader, TurnReader {
     this.#firstByteAt = performance.now();
     this.#options.meter.write(bytes);
     try {
-      const shown = concatChunks([...chunksOf(this.#redact(bytes)), ...this.#redactedRest()]);
+      const shown = this.#redactedWhole(bytes);
       if (!this.#isTruncated()) {
         this.#response.end(shown);
         this.#finish({ ending: 'finished' });
@@ -342,6 +342,11 @@ class Relay implements BodyReader, TurnReader {
     if (secret === undefined || !this.#options.meter.failed) return bytes;
     const redactor = (this.#redactor ??= new SecretRedactor(secret));
     return chunksOf(bytes).flatMap((chunk) => redactor.write(chunk));
+  }
+
+  #redactedWhole(bytes: Buffer): Buffer {
+    const redacted = this.#redact(bytes);
+    return redacted === bytes ? bytes : concatChunks([...chunksOf(redacted), ...this.#redactedRest()]);
   }
 
   #redactedRest(): readonly Buffer[] {

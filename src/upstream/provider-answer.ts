@@ -53,9 +53,10 @@ export function toAnswer(
   const plain = decoded(head);
   const { 'content-length': length } = received;
   if (plain === head.body && length !== undefined) headers['content-length'] = length;
-  const answer = { status, headers, received, body: plain, idleTimeout };
-  if (!isSecret(apiKey)) return answer;
-  return status >= 400 ? { ...answer, body: redacted(plain, apiKey) } : { ...answer, secret: apiKey };
+  const secret = isSecret(apiKey) ? apiKey : undefined;
+  const isError = status >= 400;
+  const body = isError && secret !== undefined ? redacted(plain, secret) : plain;
+  return { status, headers, received, body, idleTimeout, secret: isError ? undefined : secret };
 }
 
 /** Redacts the key in an error body: servers in debug mode echo the request. */
