@@ -23,7 +23,7 @@ const WHY_NOT: Readonly<Record<string, string>> = {
   callbacks: 'use hooks, OpenTelemetry or Prometheus: docs/observability.md',
   success_callback: 'use hooks, OpenTelemetry or Prometheus: docs/observability.md',
   failure_callback: 'use hooks, OpenTelemetry or Prometheus: docs/observability.md',
-  guardrails: 'there are no guardrails: check requests in your app, before the router',
+  guardrails: 'check prompts with the option guard: docs/guards.md',
   context_window_fallbacks: 'no equivalent: too long a prompt is refused, whichever target is next',
   content_policy_fallbacks: 'no equivalent: a refusal by a content filter goes to the client',
   default_fallbacks: 'add targets to each model',
