@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, mkdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -128,6 +129,19 @@ function read(name: string): string {
   return readFileSync(join(folder, name), 'utf8');
 }
 
+/** Runs the script of keys with commands in this process; what they created. */
+async function runScript(): Promise<unknown[]> {
+  const words = String.raw`npx() { printf '%s\0' "$@"; echo; }; `;
+  const lines = execFileSync('sh', ['-c', words + read('litellm-keys.sh')], { encoding: 'utf8' });
+  const created: unknown[] = [];
+  for (const line of lines.trimEnd().split('\n')) {
+    const { code, stdout, stderr } = await run(line.split('\0').slice(1, -1), { folder, env: VARIABLES });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    created.push(JSON.parse(stdout));
+  }
+  return created;
+}
+
 describe('init --from litellm', () => {
   it('writes the models, with their targets, prices and limits', async () => {
     const { code } = await run(['init', '--from', 'litellm', 'config.yaml', '--json'], { folder });
@@ -249,14 +263,7 @@ describe('init --from litellm', () => {
       folder,
       env: VARIABLES,
     });
-    for (const line of read('litellm-keys.sh').split('\n')) {
-      if (!line.startsWith('npx')) continue;
-      const words = [...line.matchAll(/(?:'((?:[^']|'\\'')*)'|(\S+))(?: |$)/g)].map(
-        ([, quoted, plain]) => plain ?? quoted?.replaceAll(String.raw`'\''`, "'") ?? '',
-      );
-      const created = await run(words.slice(2), { folder, env: VARIABLES });
-      expect(created).toMatchObject({ code: 0, stderr: '' });
-    }
+    await runScript();
     const { stdout } = await run(['keys', 'get', 'team-one', 'it-s-prod', '--json'], {
       folder,
       env: VARIABLES,
@@ -267,6 +274,65 @@ describe('init --from litellm', () => {
       models: ['chat', 'small'],
       requestsPerMinute: 60,
     });
+  });
+
+  it('keeps customers apart whose IDs differ in what no account can have', async () => {
+    const payers = [
+      { user_id: 'ann@example.com' },
+      { user_id: 'ann.example.com' },
+      { user_id: 'ann-example-com' },
+      { user_id: 'ann example com' },
+      { user_id: '日本' },
+      { user_id: '中国' },
+      { team_id: '-n' },
+      { team_id: "it's" },
+      { user_id: '-n' },
+      { user_id: 'default' },
+      {},
+    ];
+    const keys = payers.map((payer, n) => ({ token: String(n), key_alias: '-key', models: [], ...payer }));
+    writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys }));
+    const { stdout } = await run(
+      ['init', '--from', 'litellm', 'config.yaml', '--keys', 'keys.json', '--json'],
+      { folder, env: VARIABLES },
+    );
+    const created = await runScript();
+    expect(created).toMatchObject([
+      { account: 'ann@example.com', id: 'key', name: '-key' },
+      { account: 'ann.example.com', id: 'key' },
+      { account: 'ann-example-com', id: 'key' },
+      { account: 'ann-example-com-2', id: 'key' },
+      { account: 'user', id: 'key' },
+      { account: 'user-2', id: 'key' },
+      { account: '-n', id: 'key' },
+      { account: "it's", id: 'key' },
+      { account: '-n-2', id: 'key' },
+      { account: 'default', id: 'key' },
+      { account: 'default-2', id: 'key' },
+    ]);
+    expect(stdout).toContain('became account ann-example-com-2');
+    expect(read('litellm-keys.sh')).toContain(
+      '# npx chat-completions-router credits grant --id litellm -- -n 10.00',
+    );
+  });
+
+  it('leaves out keys whose limit of 0 allows nothing, and keeps budgets per hour', async () => {
+    const keys = [
+      { key_alias: 'broke', max_budget: 0, user_id: 'ada' },
+      { key_alias: 'mute', rpm_limit: 0, user_id: 'ada' },
+      { key_alias: 'hourly', max_budget: 2, budget_duration: '1h', user_id: 'ada' },
+    ];
+    writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys }));
+    const { stdout } = await run(['init', '--from', 'litellm', 'config.yaml', '--keys', 'keys.json'], {
+      folder,
+      env: VARIABLES,
+    });
+    expect(stdout).toContain('key broke of ada: left out: its max_budget is 0, which allows nothing');
+    expect(stdout).toContain('key mute of ada: left out: its rpm_limit is 0, which allows nothing');
+    expect(stdout).not.toContain('budget_duration');
+    expect(await runScript()).toMatchObject([
+      { account: 'ada', id: 'hourly', budget: { amount: '2.00', per: 'hour' } },
+    ]);
   });
 
   it.each<[string, string[], string]>([

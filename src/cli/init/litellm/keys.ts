@@ -1,9 +1,11 @@
+import { isAccount } from '../../../ledger/contract/account-ids.ts';
 import { isRecord, type Notes, positive, strings, nonEmptyText, type YamlRecord } from './values.ts';
 
 /** Model names of LiteLLM that stand for all models. */
 const ALL_MODELS = ['all-team-models', 'all-proxy-models', '*'];
 
 const PERIOD_OF: readonly (readonly [RegExp, string])[] = [
+  [/^(1h|60m|3600s?)$/, 'hour'],
   [/^(1d|24h|86400s?)$/, 'day'],
   [/^(7d|1w)$/, 'week'],
   [/^(28d|30d|31d|1mo)$/, 'month'],
@@ -43,24 +45,23 @@ export function convertKeys(
     'virtual keys',
     'LiteLLM stores only hashes of keys: each key gets a new secret, for you to hand out',
   );
+  const accountOf = accountsOf(keys, notes);
   const accounts = new Set<string>();
   const used = new Set<string>();
   const commands = keys.flatMap((key, n) => {
     const account = accountOf(key);
     const id = unique(`${account}/`, idOf(nonEmptyText(key['key_alias'])) ?? `key-${n + 1}`, used);
     const what = `key ${id} of ${account}`;
-    const expires = nonEmptyText(key['expires']);
-    if (key['blocked'] === true) notes.add(what, 'left out: it is blocked');
-    else if (expires !== undefined && Date.parse(expires) <= now.getTime())
-      notes.add(what, 'left out: it has expired');
-    else {
-      accounts.add(account);
-      return [commandOf(key, account, id, what, notes) + env];
+    const why = whyUnusable(key, now);
+    if (why !== undefined) {
+      notes.add(what, `left out: ${why}`);
+      return [];
     }
-    return [];
+    accounts.add(account);
+    return [command('keys create', [account], `${optionsOf(key, id, what, notes)} --json${env}`)];
   });
   const grants = [...accounts].map(
-    (account) => `# npx chat-completions-router credits grant ${account} 10.00 --id litellm-${account}${env}`,
+    (account) => `# ${command('credits grant', [account, '10.00'], `--id litellm${env}`)}`,
   );
   const head = [
     '#!/bin/sh',
@@ -77,7 +78,26 @@ export function convertKeys(
   return { script: [...head, ...commands, ...tail].join('\n'), count: commands.length };
 }
 
-function commandOf(key: YamlRecord, account: string, id: string, what: string, notes: Notes): string {
+/** Why nothing can be bought with a key; undefined if something can. */
+function whyUnusable(key: YamlRecord, now: Date): string | undefined {
+  if (key['blocked'] === true) return 'it is blocked';
+  const expires = nonEmptyText(key['expires']);
+  if (expires !== undefined && Date.parse(expires) <= now.getTime()) return 'it has expired';
+  const none = ['max_budget', ...LIMITS.map(([theirs]) => theirs)].find((name) => {
+    const value = key[name];
+    return (typeof value === 'number' || nonEmptyText(value) !== undefined) && Number(value) <= 0;
+  });
+  return none && `its ${none} is ${String(key[none])}, which allows nothing`;
+}
+
+/** A line of the script. An account that begins as an option does stands behind all options. */
+function command(name: string, [account = '', ...others]: readonly string[], options: string): string {
+  const positionals = [account, ...others].map(shellQuoted).join(' ');
+  const words = account.startsWith('-') ? `${options} -- ${positionals}` : `${positionals} ${options}`;
+  return `npx chat-completions-router ${name} ${words}`;
+}
+
+function optionsOf(key: YamlRecord, id: string, what: string, notes: Notes): string {
   const options: (readonly [name: string, value: string])[] = [['id', id]];
   const name = nonEmptyText(key['key_alias']) ?? nonEmptyText(key['key_name']);
   if (name !== undefined) options.push(['name', name]);
@@ -101,8 +121,9 @@ function commandOf(key: YamlRecord, account: string, id: string, what: string, n
     if (isRecord(value) ? Object.keys(value).length > 0 : positive(value) !== undefined)
       notes.add(`${what}: ${each}`, why);
   }
-  const words = options.map(([option, value]) => `--${option} ${shellQuoted(value)}`);
-  return `npx chat-completions-router keys create ${account} ${words.join(' ')} --json`;
+  return options
+    .map(([option, value]) => `--${option}${value.startsWith('-') ? '=' : ' '}${shellQuoted(value)}`)
+    .join(' ');
 }
 
 const LIMITS = [
@@ -116,7 +137,10 @@ const UNUSED = [
   ['model_max_budget', 'budgets are per key, not per model: create a key for each model'],
   ['model_rpm_limit', 'limits are per key, not per model: create a key for each model'],
   ['model_tpm_limit', 'limits are per key, not per model: create a key for each model'],
-  ['soft_budget', 'no alerts on budgets: watch them with the hook onSettled'],
+  [
+    'soft_budget',
+    'alerts are at shares of budgets, of all keys: thresholds.budgetAt and the hook onThreshold',
+  ],
   ['permissions', 'no equivalent'],
   ['spend', 'past spending stays in LiteLLM: budgets begin at 0'],
 ] as const;
@@ -128,7 +152,7 @@ function budgetOf(budget: number, duration: string | undefined, what: string, no
   if (period === undefined) {
     notes.add(
       `${what}: budget_duration ${duration}`,
-      'became a budget per month: periods are a day, week or month',
+      'became a budget per month: periods are an hour, day, week or month',
     );
   }
   return `${amount}/${period ?? 'month'}`;
@@ -149,17 +173,44 @@ function metadataOf(given: unknown, what: string, notes: Notes): string {
   return kept.map(([name, value]) => `${name}=${String(value)}`).join(',');
 }
 
-/** Who pays: the team, else the user. */
-function accountOf(key: YamlRecord): string {
-  const found = ['team_id', 'user_id', 'organization_id']
-    .map((name) => idOf(nonEmptyText(key[name])))
-    .find(Boolean);
-  return found === undefined || found === 'default_user_id' ? 'default' : found;
+/** The account of each key: the team's ID, else the user's. Each has one of its own, also where its ID can't be an account's. */
+function accountsOf(keys: readonly YamlRecord[], notes: Notes): (key: YamlRecord) => string {
+  const payers = new Map(keys.map((key) => [JSON.stringify(payerOf(key)), payerOf(key)]));
+  const accounts = new Map<string, string>();
+  const used = new Set<string>();
+  // What is valid stays as it is, so it goes first.
+  const inOrder = [...payers].toSorted(
+    ([, [, one]], [, [, other]]) => Number(isAccount(other)) - Number(isAccount(one)),
+  );
+  for (const [payer, [kind, id]] of inOrder) {
+    const account = unique('', isAccount(id) ? id : (idOf(id) ?? kind), used);
+    accounts.set(payer, account);
+    if (account !== id) {
+      notes.add(
+        `${kind} ${JSON.stringify(id)}`,
+        `became account ${account}: its ID is taken or no account's`,
+      );
+    }
+  }
+  return (key) => accounts.get(JSON.stringify(payerOf(key))) ?? 'default';
 }
 
-/** A valid id, of the characters that accounts and keys may have; undefined for none. */
+type Payer = readonly [kind: 'team' | 'user' | 'organization' | 'keys of no team or user', id: string];
+
+function payerOf(key: YamlRecord): Payer {
+  for (const kind of ['team', 'user', 'organization'] as const) {
+    const id = nonEmptyText(key[`${kind}_id`]);
+    if (id !== undefined) return id === 'default_user_id' ? DEFAULT_PAYER : [kind, id];
+  }
+  return DEFAULT_PAYER;
+}
+
+const DEFAULT_PAYER: Payer = ['keys of no team or user', 'default'];
+
+/** An id that begins as no option, of the characters that a key's may have; undefined if nothing is left. */
 function idOf(name: string | undefined): string | undefined {
-  return name?.replaceAll(/[^A-Za-z0-9_-]+/g, '-').slice(0, 60);
+  const id = name?.replaceAll(/[^A-Za-z0-9_-]+/g, '-').replaceAll(/^-+|-+$/g, '');
+  return id?.slice(0, 60) || undefined;
 }
 
 function unique(scope: string, id: string, used: Set<string>): string {
