@@ -130,6 +130,12 @@ const MEMBERS: Record<keyof OpenHoldOptions, true> = {
   user: true,
   tags: true,
 };
+const USAGE_MEMBERS: Record<keyof HoldUsage, true> = {
+  units: true,
+  promptTokens: true,
+  completionTokens: true,
+  cost: true,
+};
 
 export function createHolds(services: HoldsServices): Holds {
   return {
@@ -227,13 +233,7 @@ function chargeOf({ charged, writtenOff }: FixedCharge): HoldCharge {
 }
 
 function parseOptions(options: OpenHoldOptions, settings: DimensionSettings | undefined): HoldRequest {
-  optionsObject(options);
-  const unknown = Object.keys(options).find((name) => !Object.hasOwn(MEMBERS, name));
-  if (unknown !== undefined) {
-    throw new TypeError(
-      `holds.open has no option ${JSON.stringify(unknown)}; it takes ${Object.keys(MEMBERS).join(', ')}`,
-    );
-  }
+  optionsObject(options, MEMBERS);
   const { account, amount, model, key, id, provider = 'host', tokens = 0, user, tags } = options;
   checkAccount(account);
   if (key !== undefined) checkKey(key);
@@ -265,7 +265,7 @@ function idempotencyKeyOf(id: string, model: string, amount: NanoDollars): Idemp
 
 /** @throws {TypeError} naming the invalid member */
 export function parseConsumption(consumed: HoldUsage = {}): Consumption {
-  const { units, promptTokens, completionTokens, cost } = optionsObject(consumed);
+  const { units, promptTokens, completionTokens, cost } = optionsObject(consumed, USAGE_MEMBERS);
   return {
     ...NOTHING_CONSUMED,
     units: parseCount('units', units),

@@ -93,13 +93,7 @@ const MEMBERS: Record<keyof MeterOptions, true> = {
 export function meteredEndpoint(handler: MeteredHandler, options: MeterOptions): MeteredEndpoint {
   if (typeof handler !== 'function')
     throw new TypeError(`handler must be a function, got ${showValue(handler)}`);
-  optionsObject(options);
-  const unknown = Object.keys(options).find((name) => !Object.hasOwn(MEMBERS, name));
-  if (unknown !== undefined) {
-    throw new TypeError(
-      `meter has no option ${JSON.stringify(unknown)}; it takes ${Object.keys(MEMBERS).join(', ')}`,
-    );
-  }
+  optionsObject(options, MEMBERS);
   const { model, price, tokens, provider, methods = ['POST'] } = options;
   if (typeof model !== 'function') checkName('model', model);
   if (typeof price !== 'function') parseAmount(price, 'price');

@@ -84,7 +84,7 @@ export function createAccountPolicies(
     ...books,
     get,
     async endUser(account, endUser, options = {}) {
-      const status = await store.endUserState(account, endUser, optionsObject(options).key);
+      const status = await store.endUserState(account, endUser, optionsObject(options, { key: true }).key);
       if (!status) return undefined;
       const { key, sharesEndUser: shared = false } = status;
       return { endUser, ...(key !== undefined && { key }), shared, ...limitCounters(status) };

@@ -1,7 +1,7 @@
 import type { KeyRecord, KeyStatus, RotateKeyResult } from '../ledger/contract/key-records.ts';
 import { ACCOUNT_WANTED, isAccount } from '../ledger/contract/account-ids.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
-import type { KeyPolicy, KeyPolicyChanges } from './key-policy.ts';
+import { type KeyPolicy, type KeyPolicyChanges, POLICY_FIELDS } from './key-policy.ts';
 import { type LimitCounters, limitCounters } from './limit-counters.ts';
 import { hashApiKey, isApiKey, newApiKey, newKeyId } from './key-secret.ts';
 import { policyError, policyOfTerms, type Rotation, rotationOf, termsOf, withChanges } from './key-terms.ts';
@@ -201,8 +201,15 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
   };
 }
 
+const CREATE_MEMBERS: Readonly<Record<keyof CreateApiKey, unknown>> = {
+  account: true,
+  id: true,
+  recreate: true,
+  ...POLICY_FIELDS,
+};
+
 async function createKey(store: LedgerStore, options: CreateApiKey, now: number): Promise<CreatedApiKey> {
-  const given = optionsObject(options, "{ account }, as { account: 'acme' }");
+  const given = optionsObject(options, CREATE_MEMBERS, "{ account }, as { account: 'acme' }");
   const { account, id = newKeyId(), recreate, ...policy } = given;
   if (!isAccount(account)) throw policyError('account', ACCOUNT_WANTED, account);
   checkId('id', id);
@@ -297,7 +304,7 @@ async function rotateKey(
   reference: KeyReference,
   options: RotateOptions = {},
 ): Promise<CreatedApiKey | undefined> {
-  const { overlapMs = 0, id: rotationId } = optionsObject(options);
+  const { overlapMs = 0, id: rotationId } = optionsObject(options, { overlapMs: true, id: true });
   const { store, account, id } = reference;
   if (!Number.isSafeInteger(overlapMs) || overlapMs < 0 || overlapMs > MAX_OVERLAP_MS) {
     throw policyError('overlapMs', `an integer from 0 to ${MAX_OVERLAP_MS}`, overlapMs);

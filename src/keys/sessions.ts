@@ -9,7 +9,7 @@ import { checkAccount, isEndUser } from '../ledger/engine/validate-commands.ts';
 import { type Markup, parseMarkup } from '../metering/markup.ts';
 import { type LabelRequirements, parseRequirements, requiredLabels } from '../options/labels.ts';
 import { ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
-import { optionError } from '../options/resolve-options.ts';
+import { assertObject, optionError } from '../options/resolve-options.ts';
 import type { SessionOptions } from '../options/session-options.ts';
 import { optionsObject } from '../platform/options-object.ts';
 import type { Caller } from './caller.ts';
@@ -83,7 +83,8 @@ export const MAX_ORIGINS = 10;
 /** @throws {TypeError} naming the invalid option, without showing a secret */
 export function resolveSessions(options: SessionOptions | undefined): SessionTokens | undefined {
   if (options === undefined) return undefined;
-  const given: unknown = optionsObject(options).secret;
+  assertObject(options, 'sessions', { secret: true });
+  const given: unknown = options.secret;
   const [first, ...others] = (Array.isArray(given) ? given : [given]).map(keyOf);
   if (!first) throw new TypeError('sessions.secret must be one or more secrets, got []');
   return new SessionTokens([first, ...others]);
@@ -175,13 +176,7 @@ function keyOfSession(claims: SessionClaims, session: string): CreateKey {
 }
 
 function parseSession(options: CreateSession, now: number): SessionClaims {
-  optionsObject(options);
-  const unknown = Object.keys(options).find((name) => !Object.hasOwn(MEMBERS, name));
-  if (unknown !== undefined) {
-    throw new TypeError(
-      `sessions.create has no option ${JSON.stringify(unknown)}; it takes ${Object.keys(MEMBERS).join(', ')}`,
-    );
-  }
+  optionsObject(options, MEMBERS);
   const { account, user, models, require, markup, maxSpend, ttlMs, origins } = options;
   checkAccount(account);
   if (user !== undefined && !isEndUser(user)) {

@@ -1,6 +1,7 @@
 import { forEachInSlices, nextTurn } from '../async/slices.ts';
 import { isRequestId } from '../ledger/contract/request-ids.ts';
 import type { RequestLogStore } from '../ledger/contract/request-log.ts';
+import { optionsObject } from '../platform/options-object.ts';
 import { type LoggedRequest, readRow } from './logged-request.ts';
 
 /** What to search for; what isn't given matches all requests. */
@@ -77,7 +78,21 @@ export async function searchLog(log: RequestLogStore, search: RequestSearch): Pr
   return { requests, cursor: before };
 }
 
+const MEMBERS: Record<keyof RequestSearch, true> = {
+  account: true,
+  key: true,
+  model: true,
+  provider: true,
+  status: true,
+  code: true,
+  from: true,
+  to: true,
+  cursor: true,
+  limit: true,
+};
+
 function checkSearch(search: RequestSearch): void {
+  optionsObject(search, MEMBERS);
   const { from, to, cursor, limit } = search;
   for (const [name, time] of Object.entries({ from, to })) {
     if (time !== undefined && (!(time instanceof Date) || Number.isNaN(time.getTime())))

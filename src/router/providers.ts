@@ -92,6 +92,7 @@ export interface ProviderStateServices {
   readonly fleet?: FleetSync | undefined;
 }
 
+const EJECT_MEMBERS: Record<keyof EjectOptions, true> = { target: true, reason: true, forMs: true, by: true };
 const MAX_TEXT_LENGTH = 200;
 const MAX_FOR_MS = 366 * 86_400_000;
 const MAX_WEIGHT = 1e9;
@@ -117,7 +118,7 @@ export function createProviderStates(services: ProviderStateServices): ProviderS
         wait ? [{ model: id, waiting: services.waitingLine.lengthOf(id), most: wait.most }] : [],
       ),
     async eject(name, options = {}) {
-      const { target, reason, forMs, by } = optionsObject(options);
+      const { target, reason, forMs, by } = optionsObject(options, EJECT_MEMBERS);
       const provider = find(name, target);
       for (const [option, text] of Object.entries({ reason, by })) checkText(option, text);
       if (forMs !== undefined) positiveInteger(forMs, 'forMs');
@@ -139,7 +140,7 @@ export function createProviderStates(services: ProviderStateServices): ProviderS
       return statusOf(provider, services);
     },
     async readmit(name, options = {}) {
-      const { target } = optionsObject(options);
+      const { target } = optionsObject(options, { target: true });
       const provider = find(name, target);
       const readmission = { id: randomUUID(), at: new Date(), provider: name, model: target };
       await routing.change((document) => {
@@ -166,7 +167,7 @@ export function createProviderStates(services: ProviderStateServices): ProviderS
       return statusOf(provider, services);
     },
     async setWeight(id, name, weight, options = {}) {
-      const { target: asked, by } = optionsObject(options);
+      const { target: asked, by } = optionsObject(options, { target: true, by: true });
       checkText('by', by);
       if (!(typeof weight === 'number' && weight >= 0 && weight <= MAX_WEIGHT)) {
         throw optionError('weight', `a number from 0 to ${MAX_WEIGHT}`, weight);

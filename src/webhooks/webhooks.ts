@@ -83,13 +83,7 @@ const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
  * @throws {TypeError} naming the invalid option
  */
 export function createWebhooks(options: WebhookOptions): Webhooks {
-  optionsObject(options);
-  const unknown = Object.keys(options).find((name) => !Object.hasOwn(MEMBERS, name));
-  if (unknown !== undefined) {
-    throw new TypeError(
-      `createWebhooks has no option ${JSON.stringify(unknown)}; it takes ${Object.keys(MEMBERS).join(', ')}`,
-    );
-  }
+  optionsObject(options, MEMBERS);
   const { secret, events, dir, timeoutMs = 15_000, onError = logError } = options;
   const url = parseUrl(options.url);
   const secrets: readonly unknown[] = Array.isArray(secret) ? secret : [secret];

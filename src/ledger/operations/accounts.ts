@@ -161,7 +161,7 @@ export function createAccounts(
   async function pageOfIds(
     options: ListAccountsOptions,
   ): Promise<{ page: string[]; next: string | undefined }> {
-    const { limit = 100, cursor = '' } = optionsObject(options);
+    const { limit = 100, cursor = '' } = options;
     if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_ACCOUNTS) {
       throw new TypeError(`limit must be an integer from 1 to ${MAX_ACCOUNTS}, got ${limit}`);
     }
@@ -172,7 +172,7 @@ export function createAccounts(
   }
 
   async function verify(options: VerifyAccountsOptions = {}): Promise<VerifiedAccounts> {
-    const { account } = optionsObject(options);
+    const { account } = optionsObject(options, { account: true, limit: true, cursor: true });
     const { page, next } =
       account === undefined ? await pageOfIds(options) : { page: [account], next: undefined };
     const startedAt = performance.now();
@@ -194,7 +194,7 @@ export function createAccounts(
     verify,
 
     async list(options = {}) {
-      const { page, next } = await pageOfIds(options);
+      const { page, next } = await pageOfIds(optionsObject(options, { limit: true, cursor: true }));
       const accounts: AccountInfo[] = [];
       for (let at = 0; at < page.length; at += AT_ONCE) {
         const found = await Promise.all(page.slice(at, at + AT_ONCE).map(get));

@@ -107,6 +107,18 @@ export interface AllowanceInfo {
   readonly resetsAt: Date;
 }
 
+const ALLOW_MEMBERS: Record<keyof AllowOptions, true> = {
+  id: true,
+  amount: true,
+  per: true,
+  anchor: true,
+  rollover: true,
+  priority: true,
+  until: true,
+  change: true,
+  recreate: true,
+};
+
 /** Monday, the 5th of January 1970. */
 const FIRST_MONDAY = 4 * 24 * 60 * 60 * 1000;
 
@@ -120,7 +132,11 @@ export function createAllowances(store: LedgerStore): Allowances {
         priority = 50,
         until,
         recreate,
-      } = optionsObject(allowance, "{ id, amount, per }, as { id: 'pro', amount: '20.00', per: 'month' }");
+      } = optionsObject(
+        allowance,
+        ALLOW_MEMBERS,
+        "{ id, amount, per }, as { id: 'pro', amount: '20.00', per: 'month' }",
+      );
       const amount = parseUsd(allowance.amount, 'amount');
       if (amount <= 0n) throw new TypeError(`amount must be more than 0, got ${allowance.amount}`);
       const result = await store.allow({
@@ -148,7 +164,7 @@ export function createAllowances(store: LedgerStore): Allowances {
     },
 
     async endAllowance(account, id, options = {}) {
-      const { at = 'period_end' } = optionsObject(options);
+      const { at = 'period_end' } = optionsObject(options, { at: true });
       const result = await store.endAllowance({ account, id, at });
       if (result.code !== 'ok' && result.code !== 'duplicate') {
         throw new CreditsConflictError(result.code, account, id);

@@ -184,6 +184,16 @@ export interface ExportJournalOptions {
 
 const MAX_ENTRIES = 1000;
 
+const GRANT_MEMBERS: Record<keyof GrantOptions, true> = {
+  id: true,
+  expiresAt: true,
+  priority: true,
+  recreate: true,
+};
+const ADJUST_MEMBERS: Record<keyof AdjustOptions, true> = { id: true, reason: true, force: true };
+const JOURNAL_MEMBERS: Record<keyof JournalOptions, true> = { after: true, order: true, limit: true };
+const EXPORT_MEMBERS: Record<keyof ExportJournalOptions, true> = { account: true, after: true };
+
 export function createCredits(store: LedgerStore, now: () => number = Date.now): Credits {
   return {
     ...createAllowances(store),
@@ -191,6 +201,7 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
     async grant(account, amount, options) {
       const { id, expiresAt, priority, recreate } = optionsObject(
         options,
+        GRANT_MEMBERS,
         "{ id } with the id of the grant, as { id: 'payment-1' }",
       );
       const granted = parseUsd(amount, 'amount');
@@ -215,6 +226,7 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
     async adjust(account, delta, options) {
       const { id, reason, force } = optionsObject(
         options,
+        ADJUST_MEMBERS,
         "{ id, reason }, as { id: 'refund-1', reason: 'refund' }",
       );
       const change = { account, id, delta: parseUsd(delta, 'delta'), reason };
@@ -246,7 +258,7 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
     journal: (account, options) => readJournal(store, account, options),
 
     async *exportJournal(options = {}) {
-      const { account, after = 0 } = optionsObject(options);
+      const { account, after = 0 } = optionsObject(options, EXPORT_MEMBERS);
       if (account === undefined && typeof after === 'number' && after !== 0) {
         throw new TypeError('after must be a function when journals of all accounts are exported');
       }
@@ -301,7 +313,7 @@ async function readJournal(
   account: string,
   options: JournalOptions = {},
 ): Promise<readonly CreditsEntry[]> {
-  const { after, limit = 100, order = 'oldest' } = optionsObject(options);
+  const { after, limit = 100, order = 'oldest' } = optionsObject(options, JOURNAL_MEMBERS);
   if (after !== undefined) checkPosition('after', after);
   if (order !== 'oldest' && order !== 'newest') {
     throw new TypeError(`order must be 'oldest' or 'newest', got ${JSON.stringify(order)}`);

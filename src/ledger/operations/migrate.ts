@@ -1,3 +1,4 @@
+import { optionsObject } from '../../platform/options-object.ts';
 import { verifyLedger } from './verify.ts';
 import type { Allowance } from '../contract/allowances.ts';
 import type { AccountState, LedgerStore, Lot } from '../contract/ledger-store.ts';
@@ -55,8 +56,9 @@ export class MigrationRefusedError extends Error {
 export async function migrate(
   from: LedgerStore,
   to: LedgerStore,
-  { onAccount, force = false }: MigrateOptions = {},
+  options: MigrateOptions = {},
 ): Promise<MigrationReport> {
+  const { onAccount, force = false } = optionsObject(options, { onAccount: true, force: true });
   await from.ready?.();
   await to.ready?.();
   if (!from.keyHashes) throw new TypeError('from must implement keyHashes');

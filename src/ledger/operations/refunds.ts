@@ -33,6 +33,8 @@ export interface CreditsRefund {
   readonly durable?: boolean;
 }
 
+const MEMBERS: Record<keyof RefundOptions, true> = { account: true, amount: true, reason: true };
+
 interface Charge {
   readonly charged: NanoDollars;
   readonly key: string;
@@ -45,7 +47,11 @@ export async function refundRequest(
   requestId: string,
   options: RefundOptions,
 ): Promise<CreditsRefund | undefined> {
-  const { account, amount, reason } = optionsObject(options, "{ reason }, as { reason: 'broken answer' }");
+  const { account, amount, reason } = optionsObject(
+    options,
+    MEMBERS,
+    "{ reason }, as { reason: 'broken answer' }",
+  );
   requestTime(requestId);
   if (typeof reason !== 'string' || reason === '') throw new TypeError('reason must be a text, got none');
   const wanted = amount === undefined ? undefined : parseUsd(amount, 'amount');

@@ -89,7 +89,7 @@ export function createUsageQueries(
   return {
     ...(dimensions && { dimensions }),
     async query(query = {}) {
-      const parsed = parseQuery(optionsObject(query), now(), dimensions);
+      const parsed = parseQuery(optionsObject(query, QUERY_MEMBERS), now(), dimensions);
       const groups = new Map<string, Group>();
       for await (const ids of parsed.account === undefined
         ? inBatches(store.accounts())
@@ -162,6 +162,15 @@ function negated(counts: UsageCounts): UsageCounts {
 
 const GROUPS: readonly UsageGroup[] = ['day', 'account', 'key', 'model'];
 const DEFAULT_DAYS = 30;
+
+const QUERY_MEMBERS: Record<keyof UsageQuery, true> = {
+  account: true,
+  key: true,
+  model: true,
+  from: true,
+  to: true,
+  groupBy: true,
+};
 
 interface ParsedQuery {
   readonly account: string | undefined;

@@ -51,7 +51,7 @@ export async function* verifyLedger(
   store: LedgerStore,
   options: VerifyLedgerOptions = {},
 ): AsyncGenerator<AccountVerification, void, undefined> {
-  const { account } = optionsObject(options);
+  const { account } = optionsObject(options, { account: true });
   if (account !== undefined) {
     yield await verifyAccount(store, account);
     return;

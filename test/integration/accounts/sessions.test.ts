@@ -99,7 +99,7 @@ describe('a session', () => {
     [{ user: 'x'.repeat(129) }, 'user must be a text of 1 to 128 characters'],
     // Half of a character, which no request could be admitted for.
     [{ user: 'ann\ud800' }, 'user must be a text of 1 to 128 characters'],
-    [{ maxspend: '1' }, 'sessions.create has no option "maxspend"'],
+    [{ maxspend: '1' }, 'options has an unknown key "maxspend"; did you mean "maxSpend"?'],
   ])('is refused by the name of what is wrong: %#', (wrong, message) => {
     expect(() => gateway.router.sessions.create({ ...SESSION, ...wrong } as CreateSession)).toThrow(message);
   });

@@ -151,7 +151,7 @@ describeEachStore('a hold for what is not a chat completion', (newLedger) => {
     [{ model: 'a\nb' }, 'model must be a string of 1 to 255 characters on one line'],
     [{ id: '' }, 'id must be a string of 1 to 255 characters on one line'],
     [{ tokens: -1 }, 'tokens must be an integer of 0 or more, got -1'],
-    [{ modle: 'x' }, 'holds.open has no option "modle"'],
+    [{ modle: 'x' }, 'options has an unknown key "modle"; did you mean "model"?'],
   ])('is refused by the name of what is wrong: %j', async (wrong, message) => {
     await expect(router.holds.open({ ...FLUX, ...(wrong as object) })).rejects.toThrow(message);
     const hold = await router.holds.open(FLUX);

@@ -420,7 +420,7 @@ describe('a metered route', () => {
     [OK, { model: '' }, 'model must be a string of 1 to 255 characters'],
     [OK, { methods: ['post'] }, 'methods must be a list of methods'],
     [OK, { tokens: 7 }, 'tokens must be a function'],
-    [OK, { prize: '1' }, 'meter has no option "prize"'],
+    [OK, { prize: '1' }, 'options has an unknown key "prize"; did you mean "price"?'],
   ])('is refused at once by the name of what is wrong: %#', (handler, wrong, message) => {
     expect(() => gateway.router.meter(handler as never, { ...OPTIONS, ...wrong } as MeterOptions)).toThrow(
       message,

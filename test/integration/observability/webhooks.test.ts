@@ -309,7 +309,7 @@ describe('webhooks', () => {
     [{ events: [] }, 'events must be one or more'],
     [{ timeoutMs: 0 }, 'timeoutMs must be an integer from 1 to 600000, got 0'],
     [{ dir: '' }, 'dir must be the path of a folder'],
-    [{ evnets: [] }, 'createWebhooks has no option "evnets"'],
+    [{ evnets: [] }, 'options has an unknown key "evnets"; did you mean "events"?'],
   ])('are refused by the name of what is wrong: %j', (wrong, message) => {
     const make = () => open(wrong as Partial<WebhookOptions>);
     expect(make).toThrow(message);

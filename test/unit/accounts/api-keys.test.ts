@@ -236,7 +236,7 @@ describe('router.keys', () => {
     ['concurrentRequests', { concurrentRequests: '5' }],
     ['markup.factor', { markup: { factor: '-1' } }],
     ['markup has an unknown key', { markup: { percent: '20' } }],
-    ['"rpm" is no field of a key', { rpm: 5 }],
+    ['options has an unknown key "rpm"; it takes account, id, recreate, name', { rpm: 5 }],
   ])('names the field that can not be right, and makes nothing: %s of %j', async (field, given) => {
     const { keys, store } = makeKeys();
     const made = keys.create({ account: 'acme', ...given });
