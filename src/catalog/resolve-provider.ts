@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { WINDOW_PERIODS } from '../ledger/contract/key-records.ts';
 import { parseUsd } from '../ledger/contract/money.ts';
+import { KEY_FAULT, SENDABLE_KEY } from '../options/option-checks.ts';
 import type { ApiKeySource, OutputLimitField, ProviderOptions } from '../options/provider-options.ts';
 import {
   assertObject,
@@ -228,15 +229,22 @@ function resolveApiKeys(
   }
   // Never show the value: it may be part of a key.
   if (apiKey !== undefined) {
-    if (isSource(apiKey)) return [apiKey];
-    throw new TypeError(`${option}.apiKey must be a non-empty string or a function`);
+    if (!isSource(apiKey)) throw new TypeError(`${option}.apiKey must be a non-empty string or a function`);
+    assertSendable(apiKey, `${option}.apiKey`);
+    return [apiKey];
   }
   if (apiKeys !== undefined) {
-    if (Array.isArray(apiKeys) && apiKeys.length > 0 && apiKeys.every(isSource)) return [...apiKeys];
-    throw new TypeError(`${option}.apiKeys must be a list of non-empty strings or functions`);
+    if (!Array.isArray(apiKeys) || apiKeys.length === 0 || !apiKeys.every(isSource))
+      throw new TypeError(`${option}.apiKeys must be a list of non-empty strings or functions`);
+    for (const [n, each] of apiKeys.entries()) assertSendable(each, `${option}.apiKeys[${n}]`);
+    return [...apiKeys];
   }
   if (needed) throw new TypeError(`${option}.apiKey is missing: use a string, or a function that returns it`);
   return [];
+}
+
+function assertSendable(key: ApiKeySource, option: string): void {
+  if (typeof key === 'string' && !SENDABLE_KEY.test(key)) throw new TypeError(`${option} ${KEY_FAULT}`);
 }
 
 function isSource(given: unknown): boolean {

@@ -38,6 +38,11 @@ export function oneOfError(option: string, words: readonly string[], got: unknow
   return new TypeError(`${message}${suggestion(got, words)}`);
 }
 
+/** What can stand in a header as a provider's key. */
+export const SENDABLE_KEY: RegExp = /^[\u0021-\u007e]+$/;
+/** What is wrong with another key, without showing it. */
+export const KEY_FAULT = 'contains a blank, a line break or a non-ASCII character';
+
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export function milliseconds(value: unknown, option: string): number {

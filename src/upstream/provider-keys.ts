@@ -7,6 +7,7 @@ import { UpstreamError } from '../errors/upstream-errors.ts';
 import { Evidence } from '../metering/evidence.ts';
 import type { Provider } from '../catalog/provider.ts';
 import type { ProviderKeyStatus } from '../observability/provider-status.ts';
+import { KEY_FAULT, SENDABLE_KEY } from '../options/option-checks.ts';
 import type { ApiKeySource } from '../options/provider-options.ts';
 import { rateLimitsIn } from './rate-limits.ts';
 
@@ -210,13 +211,17 @@ export class PooledKey implements ProviderKey {
   }
 
   #assertUsable(key: string | undefined): string {
-    if (typeof key !== 'string' || !/^[\u0021-\u007e]+$/.test(key)) throw missingKey(this.#provider.name);
+    if (typeof key !== 'string' || key === '') throw unusableKey(this.#provider.name, 'is missing');
+    if (!SENDABLE_KEY.test(key)) {
+      const cause = new Error(`it ${KEY_FAULT}`);
+      throw Object.assign(unusableKey(this.#provider.name, "can't be sent"), { cause });
+    }
     this.#secret = key;
     return key;
   }
 
   #missing(cause: unknown): UpstreamError {
-    return Object.assign(missingKey(this.#provider.name), { cause });
+    return Object.assign(unusableKey(this.#provider.name, 'is missing'), { cause });
   }
 
   eject(account: string = OPERATOR): void {
@@ -283,10 +288,10 @@ export class PooledKey implements ProviderKey {
 }
 
 /** `provider` is for `onError`; the message, for the client, doesn't name it. */
-function missingKey(provider: string): UpstreamError {
+function unusableKey(provider: string, why: string): UpstreamError {
   const error = new UpstreamError(
     'upstream_refused_credentials',
-    "The model's provider is not configured: its API key is missing.",
+    `The model's provider is not configured: its API key ${why}.`,
   );
   return Object.assign(error, { provider });
 }

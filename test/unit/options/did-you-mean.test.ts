@@ -121,6 +121,21 @@ describe('ready()', () => {
     await router.close();
   });
 
+  it('says what is wrong with a key that can not be sent, without showing it', async () => {
+    const errors: string[] = [];
+    const router = createChatCompletionsRouter({
+      store: 'memory:',
+      providers: { openai: { apiKey: () => 'sk-secret\n' } },
+      models: {},
+      hooks: { onError: (error) => errors.push(error.message) },
+    });
+    await router.ready();
+    expect(errors).toEqual([
+      'providers["openai"].apiKey returned no API key: it contains a blank, a line break or a non-ASCII character',
+    ]);
+    await router.close();
+  });
+
   it('asks for all keys at once: a slow one keeps no other waiting', async () => {
     const { promise, resolve } = Promise.withResolvers<string>();
     const errors: string[] = [];

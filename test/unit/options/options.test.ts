@@ -166,6 +166,12 @@ describe('an option that can only be a mistake', () => {
 
   it('never shows what was given for a key', () => {
     expect(withProvider({ apiKey: 12345 })).toThrow(/apiKey must be a non-empty string or a function$/);
+    expect(withProvider({ apiKey: 'sk-secret\n' })).toThrow(
+      /\]\.apiKey contains a blank, a line break or a non-ASCII character$/,
+    );
+    expect(withProvider({ apiKeys: ['sk-good', 'sk-secret '] })).toThrow(
+      /\]\.apiKeys\[1\] contains a blank, a line break or a non-ASCII character$/,
+    );
   });
 });
 
