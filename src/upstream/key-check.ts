@@ -1,4 +1,5 @@
 import type { Provider } from '../catalog/provider.ts';
+import { UpstreamError } from '../errors/upstream-errors.ts';
 import { withoutCredentials } from '../platform/without-credentials.ts';
 import { PooledKey } from './provider-keys.ts';
 
@@ -37,7 +38,10 @@ export class KeyCheck {
     } catch (error) {
       const { cause } = error instanceof Error ? error : {};
       const reason = cause instanceof Error ? `: ${withoutCredentials(cause.message)}` : '';
-      return new Error(`${option} returned no API key${reason}`, { cause: error });
+      return new UpstreamError(
+        'upstream_refused_credentials',
+        `${option} returned no API key${reason || '.'}`,
+      );
     }
   }
 }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import {
   type ChatCompletionsRouterOptions,
@@ -118,6 +118,31 @@ describe('ready()', () => {
     await router.ready();
     expect(errors).toHaveLength(1);
     expect(asked).toEqual(['openai', 'groq']);
+    await router.close();
+  });
+
+  it('names it on one line where no hook gets errors', async () => {
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const router = createChatCompletionsRouter({
+      store: 'memory:',
+      providers: {
+        openai: {
+          apiKey: () => {
+            throw new Error('vault is sealed');
+          },
+        },
+      },
+      models: {},
+    });
+    await router.ready();
+    expect(logged.mock.calls).toEqual([
+      [
+        'chat-completions-router:',
+        '-',
+        'upstream_refused_credentials: providers["openai"].apiKey returned no API key: vault is sealed',
+      ],
+    ]);
+    logged.mockRestore();
     await router.close();
   });
 
