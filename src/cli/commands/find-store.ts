@@ -20,7 +20,7 @@ export async function findStore(
     throw new UsageError('--store and --config exclude each other');
   }
   const named = store ?? (config === undefined ? process.env['CREDITS_STORE'] : undefined);
-  if (named !== undefined && named !== '') return requireExisting(named);
+  if (named !== undefined && named !== '') return requireExisting(named, mayBeNew ? HOW_TO_MAKE : '');
   const path = config ?? findConfig('.');
   if (path === undefined) {
     throw new UsageError(
@@ -47,11 +47,14 @@ export function requireConfig(given: string | undefined): string {
 
 const NO_CONFIG = 'no config in this folder: run npx chat-completions-router init';
 
+const HOW_TO_MAKE =
+  '; the app creates it when it gets its first request, and this command creates the store of a --config FILE';
+
 /** Rejects a store that doesn't exist: a mistyped path must not create a new, empty file that looks valid. */
-function requireExisting<Store extends string | LedgerStore>(store: Store): Store {
+function requireExisting<Store extends string | LedgerStore>(store: Store, hint = ''): Store {
   if (store === 'memory:')
     throw new UsageError('memory: stores exist only inside their process; use sqlite: or redis:');
   const file = typeof store === 'string' ? /^sqlite:(.+)/s.exec(store)?.[1] : undefined;
-  if (file !== undefined && !existsSync(file)) throw new Error(`file not found: ${file}`);
+  if (file !== undefined && !existsSync(file)) throw new Error(`file not found: ${file}${hint}`);
   return store;
 }
