@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import * as crypto from 'node:crypto';
 
 import { type Page, pageOf } from '../json-api/page.ts';
 import type { AccountRouterOptions } from './options.ts';
@@ -18,7 +18,7 @@ export function accountPage({
   const html = HTML.replace(STYLE, () => style)
     .replace(/<title>[^<]*<\/title>/, () => `<title>${text}</title>`)
     .replace('<html ', () => `<html ${notes} `);
-  return pageOf(html, SCRIPT_HASH, `sha256-${hash('sha256', style, 'base64')}`);
+  return pageOf(html, SCRIPT_HASH, `sha256-${crypto.hash('sha256', style, 'base64')}`);
 }
 
 /** As text or in a quoted attribute. */

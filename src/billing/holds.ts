@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import * as crypto from 'node:crypto';
 
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
@@ -258,8 +258,8 @@ function parseOptions(options: OpenHoldOptions, settings: DimensionSettings | un
 /** No header can have the space, so that an id never is a client's `Idempotency-Key`. */
 function idempotencyKeyOf(id: string, model: string, amount: NanoDollars): IdempotencyKey {
   return {
-    key: hash('sha256', `hold ${id}`, 'hex'),
-    body: hash('sha256', JSON.stringify([model, String(amount)]), 'hex'),
+    key: crypto.hash('sha256', `hold ${id}`, 'hex'),
+    body: crypto.hash('sha256', JSON.stringify([model, String(amount)]), 'hex'),
   };
 }
 

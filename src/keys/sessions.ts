@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import * as crypto from 'node:crypto';
 
 import { AuthenticationError, OriginNotAllowedError } from '../errors/key-errors.ts';
 import { type CreateKey, MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
@@ -167,7 +167,7 @@ function keyOfSession(claims: SessionClaims, session: string): CreateKey {
   return {
     account,
     key: id,
-    hash: hash('sha256', session, 'hex'),
+    hash: crypto.hash('sha256', session, 'hex'),
     name: user ?? 'session',
     limits: { budgets: [{ amount: parseUsd(maxSpend, 'maxSpend'), per: 'lifetime' }] },
     expiresAt,

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
@@ -50,5 +50,26 @@ describe("the Nodes that the package's engines name", () => {
   it('are those that the README and docs/runtimes.md tell of', () => {
     expect(read('README.md')).toContain('Node 22.15, 24 or 26 and later');
     expect(read('docs/runtimes.md')).toContain(`${OLDEST_NODES.join(', ')}, and the newest of each`);
+  });
+});
+
+/** Exports that are newer than Node 18. Other new ones are to be added when they are used. */
+const NEW_EXPORTS = ['hash', 'styleText', 'parseEnv', 'zstdCompress', 'zstdDecompress'];
+
+/** The names that a file imports of Node's modules, before `as`. */
+function namesOfNode(source: string): string[] {
+  return [...source.matchAll(/^import \{([^}]*)\} from 'node:/gm)].flatMap(([, names = '']) =>
+    names.split(',').map((name) => name.trim().replace(/^type | as .*/g, '')),
+  );
+}
+
+describe('a Node that is too old', () => {
+  it('links all files that are loaded before its version is checked', () => {
+    const files = readdirSync(new URL('../../src', import.meta.url), { recursive: true, encoding: 'utf8' });
+    // The command checks it before it loads the others.
+    const loaded = files.filter((file) => file.endsWith('.ts') && !file.startsWith('cli'));
+    expect(
+      loaded.filter((file) => namesOfNode(read(`src/${file}`)).some((name) => NEW_EXPORTS.includes(name))),
+    ).toEqual([]);
   });
 });
