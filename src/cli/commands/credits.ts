@@ -159,8 +159,11 @@ export const compactCommand: StoreCommand = {
   options: {},
   examples: ['credits compact acme 1200'],
   async run({ positionals: [account = '', position = ''], store, print }) {
-    const through = wholeNumber(position, 'POSITION');
-    await createCredits(store).compact(account, through);
+    const wanted = wholeNumber(position, 'POSITION');
+    const { seq = 0n } = (await store.balance(account)) ?? {};
+    await createCredits(store).compact(account, wanted);
+    // The journal may end before.
+    const through = Math.min(wanted, Number(seq));
     print(`${account}: compacted up to ${through}`, { account, through });
     return true;
   },
