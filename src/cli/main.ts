@@ -296,7 +296,12 @@ function findCommand(args: readonly string[]): Command {
     (isFamily ? undefined : didYouMean(word, families));
   if (isFamily && (near === undefined || args.length === 1)) {
     const subcommands = names.filter((name) => name.startsWith(`${word} `)).map((name) => name.split(' ')[1]);
-    throw new UsageError(`${word} requires a subcommand: ${subcommands.join(', ')}`);
+    const given = args[1];
+    throw new UsageError(
+      given === undefined || given.startsWith('-')
+        ? `${word} requires a subcommand: ${subcommands.join(', ')}`
+        : `unknown command ${JSON.stringify(typed)}; ${word} takes ${subcommands.join(', ')}`,
+    );
   }
   const unknown = JSON.stringify(isFamily ? typed : word);
   throw new UsageError(`unknown command ${unknown}${near === undefined ? '' : `; did you mean ${near}?`}`);

@@ -151,6 +151,13 @@ export function wholeNumber(text: string, what: string): number {
   return Number(text);
 }
 
+/** Parses a limit. @throws {UsageError} if it isn't a whole number, or 0 */
+export function positiveNumber(text: string, what: string): number {
+  const number = wholeNumber(text, what);
+  if (number === 0) throw new UsageError(`${what} must be 1 or more, got 0`);
+  return number;
+}
+
 /** Parses a port. @throws {UsageError} if it isn't one */
 export function portNumber(text: string, what: string): number {
   const number = /^\d{1,5}$/.test(text) ? Number(text) : Infinity;

@@ -7,7 +7,7 @@ import {
 } from '../../keys/key-policy.ts';
 import { BUDGET_PERIODS, COUNT_LIMIT_NAMES, everyCount } from '../../ledger/contract/key-records.ts';
 import { notOneOf } from '../../platform/did-you-mean.ts';
-import { type CommandOption, wholeNumber, date, UsageError } from './command.ts';
+import { type CommandOption, positiveNumber, date, UsageError } from './command.ts';
 
 /** What an API key may do, as the command line says it. */
 export const POLICY_OPTIONS: Readonly<Record<string, CommandOption>> = Object.fromEntries(
@@ -22,7 +22,7 @@ const PARSERS: {
   budget: budgetFrom,
   models: (text) => text.split(','),
   require: labelsFrom,
-  ...everyCount(() => wholeNumber),
+  ...everyCount(() => positiveNumber),
   markup: (factor) => ({ factor }),
   expiresAt: date,
   metadata: (text) => pairsFrom(text, '--metadata', 'plan=pro,team=search'),
@@ -75,7 +75,7 @@ function endUsersFrom(text: string, option: string): EndUserPolicy {
   const { budget, max, ...rest } = pairs;
   const counts = Object.entries(rest).map(([name, value]) => {
     const limit = COUNT_LIMIT_NAMES.find((each) => optionOf(each) === name);
-    if (limit) return [limit, wholeNumber(value, `${name} of ${option}`)] as const;
+    if (limit) return [limit, positiveNumber(value, `${name} of ${option}`)] as const;
     throw new UsageError(
       notOneOf(option, ['budget', ...COUNT_LIMIT_NAMES.map((each) => optionOf(each)), 'max'], name),
     );
@@ -83,7 +83,7 @@ function endUsersFrom(text: string, option: string): EndUserPolicy {
   return {
     ...(budget !== undefined && { budget: budgetFrom(budget.replaceAll('+', ','), `budget of ${option}`) }),
     ...Object.fromEntries(counts),
-    ...(max !== undefined && { max: wholeNumber(max, `max of ${option}`) }),
+    ...(max !== undefined && { max: positiveNumber(max, `max of ${option}`) }),
   };
 }
 

@@ -1,4 +1,4 @@
-import { createSessions, resolveSessions, type Sessions } from '../../keys/sessions.ts';
+import { createSessions, MAX_TTL_MS, resolveSessions, type Sessions } from '../../keys/sessions.ts';
 import { findConfig, loadConfig } from '../config/config-file.ts';
 import { labelsFrom } from './key-options.ts';
 import {
@@ -7,7 +7,7 @@ import {
   type StoreCommand,
   type StoreInvocation,
   UsageError,
-  wholeNumber,
+  positiveNumber,
 } from './command.ts';
 
 export const createSessionCommand: StoreCommand = {
@@ -36,7 +36,7 @@ export const createSessionCommand: StoreCommand = {
     const created = (await sessionsOf(invocation)).create({
       account,
       maxSpend: required(invocation, 'max-spend'),
-      ttlMs: wholeNumber(required(invocation, 'ttl'), '--ttl') * 1000,
+      ttlMs: ttlMsOf(required(invocation, 'ttl')),
       origins: required(invocation, 'origins').split(','),
       ...(user !== undefined && { user }),
       ...(models !== undefined && { models: models.split(',') }),
@@ -69,6 +69,12 @@ export const revokeSessionCommand: StoreCommand = {
     return true;
   },
 };
+
+function ttlMsOf(seconds: string): number {
+  const ttlMs = positiveNumber(seconds, '--ttl') * 1000;
+  if (ttlMs > MAX_TTL_MS) throw new UsageError(`--ttl must be at most ${MAX_TTL_MS / 1000}, got ${seconds}`);
+  return ttlMs;
+}
 
 /** @throws {UsageError} if there is no config, which has the secret */
 async function sessionsOf({ store, options: { config } }: StoreInvocation): Promise<Sessions> {

@@ -52,6 +52,7 @@ export const usageCommand: StoreCommand = {
   async run({ options, store, list }) {
     const { from, to, account, key, model } = options;
     const groupBy = groupsOf(options['by'] ?? 'day');
+    checkDimension(groupBy, { key, model });
     const rows = await createUsageQueries(store, Date.now).query({
       groupBy,
       ...(from !== undefined && { from }),
@@ -89,6 +90,23 @@ function groupsOf(given: string): readonly UsageGroup[] {
     }
     return group;
   });
+}
+
+/** End users, providers and tags are counted by account, not by key or model. */
+function checkDimension(
+  groupBy: readonly UsageGroup[],
+  filters: Readonly<Record<'key' | 'model', string | undefined>>,
+): void {
+  const dimension = groupBy.find((group) => !['day', 'account', 'key', 'model'].includes(group));
+  if (dimension === undefined) return;
+  const others = groupBy.filter((group) => ![dimension, 'day', 'account'].includes(group));
+  const given = Object.entries(filters).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}`],
+  );
+  const [unfit] = [...others, ...given];
+  if (unfit !== undefined) {
+    throw new UsageError(`--by: ${dimension} goes with day and account alone, not with ${unfit}`);
+  }
 }
 
 const COLUMNS: readonly Column<UsageSummary>[] = [

@@ -230,6 +230,7 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
         "{ id, reason }, as { id: 'refund-1', reason: 'refund' }",
       );
       const change = { account, id, delta: parseUsd(delta, 'delta'), reason };
+      if (change.delta === 0n) throw new TypeError(`delta must not be 0, got ${delta}`);
       const result = await store.adjust({ ...change, ...(force !== undefined && { force }) });
       return creditsChange(result, account, id);
     },

@@ -484,7 +484,7 @@ describe('keys', () => {
   it.each<[string, string[], string]>([
     ['a budget without its period', ['--budget', '5.00'], '--budget must be as 5.00/month'],
     ['a budget of no money', ['--budget', '5.0.0/day'], 'budget.amount must be a decimal string of USD'],
-    ['a limit of nothing', ['--requests-per-minute', '0'], 'requestsPerMinute must be an integer from 1'],
+    ['a limit of nothing', ['--requests-per-minute', '0'], '--requests-per-minute must be 1 or more, got 0'],
     ['no date', ['--expires', 'soon'], '--expires must be a date'],
     ['no pairs', ['--metadata', 'pro'], '--metadata must be as plan=pro'],
     ['a pair twice', ['--metadata', 'plan=pro,plan=free'], '--metadata must name each once'],

@@ -1,10 +1,12 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { run } from './run-in-process.ts';
+
+const SESSION = ['sessions', 'create', 'acme', '--max-spend', '1', '--origins', 'https://chat.example.com'];
 
 let folder: string;
 
@@ -16,6 +18,18 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
+/** Makes `credits.db` with an account, and a config that can sign sessions. */
+async function grantAcme(): Promise<void> {
+  const config = {
+    store: `sqlite:${folder}/credits.db`,
+    providers: {},
+    models: {},
+    sessions: { secret: 'a secret of the test, of 32 characters or more' },
+  };
+  writeFileSync(join(folder, 'chat-completions-router.config.json'), JSON.stringify(config));
+  await run(['credits', 'grant', 'acme', '5.00', '--id', 'welcome'], { folder });
+}
+
 describe('a command', () => {
   it('that may create a store says who does, where its file does not exist', async () => {
     const { code, stderr } = await run(['keys', 'create', 'acme', '--store', 'sqlite:./no.db'], { folder });
@@ -24,5 +38,51 @@ describe('a command', () => {
       'chat-completions-router: file not found: ./no.db; the app creates it when it gets its first request, and this command creates the store of a --config FILE\n',
     );
     expect(existsSync(join(folder, 'no.db'))).toBe(false);
+  });
+
+  it.each<[string, string[], string]>([
+    ['an adjustment of nothing', ['credits', 'adjust', 'acme', '0'], 'delta must not be 0, got 0'],
+    [
+      'a limit of nothing',
+      ['keys', 'create', 'acme', '--requests-per-minute', '0'],
+      '--requests-per-minute must be 1 or more, got 0',
+    ],
+    [
+      'a limit of nothing for end users',
+      ['accounts', 'update', 'acme', '--end-users', 'tokens-per-minute=0'],
+      'tokens-per-minute of --end-users must be 1 or more, got 0',
+    ],
+    ['a session without time', [...SESSION, '--ttl', '0'], '--ttl must be 1 or more, got 0'],
+    ['a session of a month', [...SESSION, '--ttl', '2592000'], '--ttl must be at most 86400, got 2592000'],
+    [
+      'usage by what goes not together',
+      ['usage', '--by', 'user,model'],
+      '--by: user goes with day and account alone, not with model',
+    ],
+    [
+      'usage by end user of a model',
+      ['usage', '--by', 'day,tag:feature', '--model', 'm'],
+      '--by: tag:feature goes with day and account alone, not with --model',
+    ],
+    [
+      'an unknown subcommand',
+      ['keys', 'bogus'],
+      'unknown command "keys bogus"; keys takes create, list, get',
+    ],
+    ['no subcommand', ['keys', '--json'], 'keys requires a subcommand: create, list, get'],
+  ])('names what was typed: %s', async (_what, args, message) => {
+    await grantAcme();
+    const env = { CREDITS_STORE: 'sqlite:./credits.db' };
+    const needed = args[1] === 'adjust' ? ['--id', 'a1', '--reason', 'none'] : [];
+    const { code, stderr } = await run([...args, ...needed], { folder, env });
+    expect(stderr).toContain(`chat-completions-router: ${message}`);
+    expect(code).toBe(2);
+  });
+
+  it('says up to where a journal was compacted, which may end before', async () => {
+    await grantAcme();
+    const env = { CREDITS_STORE: 'sqlite:./credits.db' };
+    const { stdout } = await run(['credits', 'compact', 'acme', '99999'], { folder, env });
+    expect(stdout).toBe('acme: compacted up to 1\n');
   });
 });

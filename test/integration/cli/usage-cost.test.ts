@@ -59,5 +59,7 @@ it('groups by end user and tag, with the day and account', async () => {
   for (const by of ['tag:', 'tag:a b']) {
     expect((await usage(by)).stderr).toContain(`--by: a tag is tag:NAME, got "${by}"`);
   }
-  expect((await usage('user,model')).stderr).toContain('"user" with "day" and "account" alone');
+  expect((await usage('user,model')).stderr).toContain(
+    '--by: user goes with day and account alone, not with model',
+  );
 });
