@@ -287,6 +287,12 @@ function resolveClientRouting(given: boolean | ClientRoutingOptions = false): Cl
 function resolveCors(cors: boolean | CorsOptions = false): Cors | undefined {
   if (cors === false) return undefined;
   if (cors === true) return { origins: 'any', maxAgeSeconds: 600 };
+  if (typeof cors !== 'object')
+    throw optionError(
+      'cors',
+      "true, false or an object such as { origins: ['https://chat.example.com'] }",
+      cors,
+    );
   assertObject(cors, 'cors', { origins: true, maxAgeSeconds: true });
   const { origins, maxAgeSeconds = 600 } = cors;
   for (const origin of origins ?? []) {

@@ -25,6 +25,7 @@ export interface Share {
 
 export const SHARE_PARTS = 10_000n;
 
+const SHARE_WANTED = 'a string of more than "0", and "1" at most, with at most four decimal places, as "0.8"';
 const MEMBERS: Record<keyof ThresholdOptions, true> = { balanceBelow: true, budgetAt: true, topUp: true };
 const TOP_UP_MEMBERS: Record<keyof TopUpOptions, true> = { below: true, run: true, retryMs: true };
 const DEFAULT_RETRY_MS = 600_000;
@@ -82,7 +83,7 @@ function resolveTopUp(topUp: TopUpOptions): Thresholds['topUp'] {
 function parseShare(text: unknown, option: string): Share {
   const isShare = typeof text === 'string' && /^(0\.\d{1,4}|1(\.0{1,4})?)$/.test(text);
   const parts = isShare ? BigInt(text.replace('.', '').padEnd(5, '0')) : 0n;
-  if (!isShare || parts === 0n) throw optionError(option, 'more than "0", and "1" at most, as "0.8"', text);
+  if (!isShare || parts === 0n) throw optionError(option, SHARE_WANTED, text);
   return { text: String(Number(text)), parts };
 }
 

@@ -347,11 +347,14 @@ describe('the option thresholds', () => {
     [{ topUp: { below: '1', run: () => {}, retryMs: 0 } }, 'thresholds.topUp.retryMs must be a number'],
     [{ ballanceBelow: [] }, 'ballanceBelow'],
     [{ budgetAt: '0.8' }, 'thresholds.budgetAt must be a list of at most 16 shares, got "0.8"'],
-    [{ budgetAt: ['0.8', '0'] }, 'thresholds.budgetAt[1] must be more than "0", and "1" at most'],
-    [{ budgetAt: ['0.0000'] }, 'thresholds.budgetAt[0] must be more than "0", and "1" at most'],
-    [{ budgetAt: ['1.01'] }, 'thresholds.budgetAt[0] must be more than "0", and "1" at most'],
-    [{ budgetAt: ['0.00001'] }, 'thresholds.budgetAt[0] must be'],
-    [{ budgetAt: [0.8] }, 'thresholds.budgetAt[0] must be more than "0", and "1" at most, as "0.8", got 0.8'],
+    [{ budgetAt: ['0.8', '0'] }, 'thresholds.budgetAt[1] must be a string of more than "0", and "1" at most'],
+    [{ budgetAt: ['0.0000'] }, 'thresholds.budgetAt[0] must be a string of more than "0", and "1" at most'],
+    [{ budgetAt: ['1.01'] }, 'thresholds.budgetAt[0] must be a string of more than "0", and "1" at most'],
+    [{ budgetAt: ['0.00001'] }, 'with at most four decimal places, as "0.8", got "0.00001"'],
+    [
+      { budgetAt: [0.8] },
+      'thresholds.budgetAt[0] must be a string of more than "0", and "1" at most, with at most four decimal places, as "0.8", got 0.8',
+    ],
   ])('is refused by the name of what is wrong: %j', (thresholds, message) => {
     const make = () => createChatCompletionsRouter({ ...OPTIONS, store: 'memory:', thresholds } as never);
     expect(make).toThrow(message);

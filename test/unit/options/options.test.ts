@@ -78,6 +78,11 @@ describe('an option that can only be a mistake', () => {
       withProvider({ stopAt: { amount: '1.00', each: 'day' } }),
       /^providers\["local"\]\.stopAt has an unknown key "each"/,
     ],
+    [
+      'cors',
+      create({ cors: '*' }),
+      /^cors must be true, false or an object such as \{ origins: \['https:.*'\] \}, got "\*"$/,
+    ],
     ['timeouts.idle', create({ timeouts: { idle: 1 } }), /^timeouts has an unknown key "idle"/],
     [
       'holdMode',
