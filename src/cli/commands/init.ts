@@ -85,7 +85,11 @@ async function writeConfig({ options }: Invocation): Promise<boolean> {
   if (written.lines !== undefined) console.log(`\nAdd to your app:\n\n${indented(written.lines)}`);
   const isServer = written.app === 'standalone';
   console.log(
-    nextSteps(written.missing, isServer, isServer || written.isInstalled ? [] : [`npm install ${NAME}`]),
+    nextSteps(
+      written.missing,
+      isServer || written.isInstalled ? [] : [`npm install ${NAME}`],
+      startOf(written.app, written.missing),
+    ),
   );
   return true;
 }
@@ -114,17 +118,37 @@ async function convert({ options }: Invocation, file: string): Promise<boolean> 
     console.log('\nWhat differs, or has no equivalent:\n');
     for (const { setting, why } of converted.notes) console.log(`  ${setting}: ${why}`);
   }
-  console.log(nextSteps(converted.missing, true, [`npx ${NAME} check`], converted.keysScript));
+  console.log(
+    nextSteps(
+      converted.missing,
+      [`npx ${NAME} check`],
+      startOf('standalone', converted.missing),
+      converted.keysScript,
+    ),
+  );
   return true;
 }
 
+/** What starts the server or the app; undefined where nothing is to be said of it: Next.js reads `.env` by itself. */
+function startOf(app: string, missing: readonly string[]): string | undefined {
+  if (app === 'standalone') return `npx ${NAME} serve${envFileOf(missing)}`;
+  return missing.length === 0 || app === 'next'
+    ? undefined
+    : 'node --env-file=.env APP   # your app, with these variables';
+}
+
+function envFileOf(missing: readonly string[]): string {
+  return missing.length > 0 ? ' --env-file .env' : '';
+}
+
+/** @param start - what starts the server or the app */
 function nextSteps(
   missing: readonly string[],
-  isServer: boolean,
   first: readonly string[],
+  start: string | undefined,
   keysScript?: string,
 ): string {
-  const env = missing.length > 0 ? ' --env-file .env' : '';
+  const env = envFileOf(missing);
   const customer =
     keysScript === undefined
       ? [
@@ -135,7 +159,7 @@ function nextSteps(
   const steps = [
     ...first.map((step) => (step.endsWith(' check') ? step + env : step)),
     ...customer,
-    ...(isServer ? [`npx ${NAME} serve${env}`] : []),
+    ...(start === undefined ? [] : [start]),
   ];
   const put =
     missing.length === 0

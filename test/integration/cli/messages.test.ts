@@ -79,6 +79,22 @@ describe('a command', () => {
     expect(code).toBe(2);
   });
 
+  it.each([
+    ['standalone', 'npx chat-completions-router serve --env-file .env'],
+    ['express', 'node --env-file=.env APP   # your app, with these variables'],
+    ['next', 'npx chat-completions-router credits grant acme 5.00 --id welcome --env-file .env'],
+  ])('ends with how to start with the keys in .env: init of %s', async (app, last) => {
+    const { stdout } = await run(['init', '--app', app, '--providers', 'openai'], { folder });
+    expect(stdout).toMatch(/Put into \.env, .*OPENAI_API_KEY=\n/s);
+    expect(stdout.trimEnd().split('\n').at(-1)).toBe(`  ${last}`);
+  });
+
+  it('ends without a start of the app where no key is missing', async () => {
+    const env = { OPENAI_API_KEY: 'sk-test' };
+    const { stdout } = await run(['init', '--app', 'express', '--providers', 'openai'], { folder, env });
+    expect(stdout).not.toContain('.env');
+  });
+
   it('says up to where a journal was compacted, which may end before', async () => {
     await grantAcme();
     const env = { CREDITS_STORE: 'sqlite:./credits.db' };
