@@ -20,7 +20,7 @@ import {
 
 export const allowCommand: StoreCommand = {
   name: 'credits allow',
-  summary: 'Grant credits again in each period, or change that',
+  summary: 'Grant credits again in each period (to an account that is created, if needed), or change that',
   store: 'may-be-new',
   positionals: 'ACCOUNT AMOUNT',
   options: {
