@@ -1,7 +1,7 @@
 import type { AccountPolicy, ApiKey as AdminApiKey } from '../../client/admin-api.generated.ts';
 import { type Api, ApiError } from '../api.ts';
 import type { Field, FormDialogProps } from '../dialog.tsx';
-import { policyChange, policyFields } from './policy-form.ts';
+import { changedValues, policyChange, policyFields } from './policy-form.ts';
 
 /** What an operator may do with a key. */
 export type KeyAction = 'create' | 'limits' | 'rotate' | 'pause' | 'resume' | 'revoke';
@@ -16,7 +16,7 @@ export interface ChosenAction {
   readonly action: KeyAction;
   /** Path of the account's keys. */
   readonly path: string;
-  /** Undefined for `create`. */
+  /** As it was when the form was opened; undefined for `create`. */
   readonly key?: KeyRow;
 }
 
@@ -82,10 +82,11 @@ export async function changeKey(
     to: string,
     body?: object,
   ): Promise<{ readonly key?: string }> => api.change(method, to, body, idempotencyKey);
-  if (action === 'create') return secretIn(await send('POST', at, withoutNulls(keyChange(values))));
+  const changed = changedValues(fieldsOf(action, key), values);
+  if (action === 'create') return secretIn(await send('POST', at, withoutNulls(keyChange(changed))));
   if (action === 'rotate') return secretIn(await send('POST', `${at}/rotate`, overlapOf(values)));
   if (action === 'revoke') await send('DELETE', at);
-  else if (action === 'limits') await send('PATCH', at, keyChange(values));
+  else if (action === 'limits') await send('PATCH', at, keyChange(changed));
   else await send('POST', `${at}/${action}`, {});
   return undefined;
 }
@@ -99,7 +100,8 @@ function secretIn({ key: secret }: { readonly key?: string }): string {
 }
 
 function keyChange(values: Values): object {
-  const { expires_at: expires = '' } = values;
+  const { expires_at: expires } = values;
+  if (expires === undefined) return policyChange(values);
   const expiresAt = /^\d{4}-\d\d-\d\d$/.test(expires) ? `${expires}T00:00:00Z` : expires;
   return { ...policyChange(values), expires_at: expiresAt === '' ? null : expiresAt };
 }

@@ -42,19 +42,33 @@ export function policyFields(policy: AccountPolicy = {}): readonly Field[] {
   ];
 }
 
-/** A change of all these fields: what is empty is `null`. @throws {ApiError} naming the wrong field */
+/** What is in each field, in JSON: nothing is `null`. */
+const READERS: Readonly<Record<string, (text: string) => unknown>> = {
+  name: (text) => (text === '' ? null : text),
+  ...Object.fromEntries(LIMITS.map(({ name, label }) => [name, (text: string) => numberOf(text, label)])),
+  budget: (text) => (text === '' ? null : partsOf(text).map(budgetOf)),
+  models: (text) => (partsOf(text).length === 0 ? null : partsOf(text)),
+  require: requirementsOf,
+};
+
+/**
+ * The values that are not as the form was opened: the others may have changed elsewhere meanwhile, and may not be
+ * this caller's to set.
+ */
+export function changedValues(fields: readonly Field[], values: Values): Values {
+  // As an input of one line has them, and `formValues` reads them.
+  const opened = new Map(fields.map(({ name, value = '' }) => [name, value.replace(/[\r\n]/g, '').trim()]));
+  return Object.fromEntries(Object.entries(values).filter(([name, value]) => value !== opened.get(name)));
+}
+
+/** A change of the policy's fields among these. @throws {ApiError} naming the wrong field */
 export function policyChange(values: Values): object {
-  const { name = '', budget = '', models = '', require = '' } = values;
-  const patterns = partsOf(models);
-  return {
-    name: name === '' ? null : name,
-    ...Object.fromEntries(
-      LIMITS.map((limit) => [limit.name, numberOf(values[limit.name] ?? '', limit.label)]),
-    ),
-    budget: budget === '' ? null : partsOf(budget).map(budgetOf),
-    models: patterns.length === 0 ? null : patterns,
-    require: requirementsOf(require),
-  };
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, text]) => {
+      const read = READERS[name];
+      return read ? [[name, read(text)]] : [];
+    }),
+  );
 }
 
 function requirementsOf(text: string): Requirements | null {

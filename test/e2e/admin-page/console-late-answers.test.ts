@@ -154,6 +154,35 @@ describe.skipIf(!CHROMIUM)('the console, where something comes late', () => {
     await page.locator('p.notice').getByText('wrong answers').waitFor();
   });
 
+  it('leaves as it is what somebody else changes of a key or an account while its form is open', async () => {
+    const { page, gateway } = shown;
+    const { keys, accounts } = gateway.router;
+    const [key] = await keys.list('acct');
+    const id = key?.id ?? '';
+    await keys.update('acct', id, { models: ['a,b/x'], requestsPerMinute: 60 });
+    await shown.open('#/accounts/acct');
+    await page.getByRole('button', { name: 'Limits test' }).click();
+    await page.getByLabel('Budget in USD').fill('1.00');
+    await keys.update('acct', id, { requestsPerMinute: 5 });
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(await keys.get('acct', id)).toMatchObject({
+      models: ['a,b/x'],
+      requestsPerMinute: 5,
+      budget: { amount: '1.00', per: 'month' },
+    });
+    await page.locator('#action-policy').click();
+    await page.getByLabel('Name').fill('Acme');
+    await accounts.update('acct', { requestsPerMinute: 7, models: ['a,b/x'] });
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect((await accounts.get('acct'))?.policy).toMatchObject({
+      name: 'Acme',
+      requestsPerMinute: 7,
+      models: ['a,b/x'],
+    });
+  });
+
   it('shows what its address says, where only the fragment changes', async () => {
     const { page } = shown;
     await shown.open('#days=7&account=acct');

@@ -1,7 +1,7 @@
 import type { AccountDetails } from '../../../client/admin-api.generated.ts';
 import { ApiError } from '../../../page/api.ts';
 import type { FormDialogProps } from '../../../page/dialog.tsx';
-import { policyChange, policyFields } from '../../../page/keys/policy-form.ts';
+import { changedValues, policyChange, policyFields } from '../../../page/keys/policy-form.ts';
 
 /** What an operator may do with an account. */
 export type AccountAction = 'grant' | 'adjust' | 'allowance' | 'policy' | 'freeze' | 'unfreeze' | 'delete';
@@ -101,12 +101,17 @@ const FORMS: Readonly<Record<AccountAction, (account: AccountDetails) => ActionF
 };
 
 function policyForm({ id, policy }: AccountDetails): ActionForm {
+  const fields = policyFields(policy);
   return {
     button: 'Policy',
     title: `Policy of ${id}`,
     text: 'Limits of all its keys together. What is empty is not limited.',
-    fields: policyFields(policy),
+    fields,
     submit: 'Save',
-    requestOf: (values) => ({ method: 'PATCH', to: '', body: { policy: policyChange(values) } }),
+    requestOf: (values) => ({
+      method: 'PATCH',
+      to: '',
+      body: { policy: policyChange(changedValues(fields, values)) },
+    }),
   };
 }

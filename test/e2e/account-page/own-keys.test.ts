@@ -1,0 +1,45 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+
+import { type AccountPage, type AccountPageSetup, startAccountPage } from '../helpers/account-page.ts';
+import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
+
+if (!CHROMIUM) console.log("Skipped for want of a Chromium in /usr/bin: a customer's keys.");
+
+describe.skipIf(!CHROMIUM)("a customer's keys on the account page", () => {
+  let browser: Browser;
+  let shown: AccountPage;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+  });
+
+  afterAll(() => browser.close());
+  afterEach(() => shown.close());
+
+  const start = async (setup: AccountPageSetup): Promise<void> => {
+    shown = await startAccountPage(browser, setup);
+  };
+  const press = (name: string): Promise<void> =>
+    shown.page.getByRole('dialog').getByRole('button', { name }).click();
+
+  it('change in what the host leaves open, which may be less than the form has', async () => {
+    await start({ account: { newKeys: { markup: { factor: '1.2' }, requestsPerMinute: 60 } } });
+    const { page, gateway } = shown;
+    await shown.open('#/keys');
+    await page.locator('#create-key').click();
+    await page.getByLabel('Name').fill('site');
+    await press('Create');
+    await press('Done');
+    await page.getByRole('button', { name: 'Limits site' }).click();
+    await page.getByLabel('Budget in USD').fill('1.00');
+    await press('Save');
+    await page.getByText('$1.00 a month; 60 requests a minute').waitFor();
+    await page.getByRole('button', { name: 'Limits site' }).click();
+    await page.getByLabel('Requests a minute').fill('600');
+    await press('Save');
+    await page.getByRole('alert').getByText('requests_per_minute is the same for all keys').waitFor();
+    const [key] = (await gateway.router.keys.list('acct')).filter(({ name }) => name === 'site');
+    expect(key).toMatchObject({ budget: { amount: '1.00', per: 'month' }, requestsPerMinute: 60 });
+  });
+});
