@@ -49,12 +49,13 @@ export const playgroundEndpoint: Endpoint = endpoint({
         'Origin',
       );
     }
-    const { models, markup } = newKeys;
+    const { models, require, markup } = newKeys;
     const created = sessions.create({
       account,
       ...playground,
       origins: [origin],
       ...(models && { models }),
+      ...(require && { require }),
       ...(markup && { markup }),
     });
     return {

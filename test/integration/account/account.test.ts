@@ -215,6 +215,19 @@ describe('a session of the host', () => {
     expect(foreign.status).toBe(403);
   });
 
+  it('asks in the playground only targets that its keys may use', async () => {
+    const { ask, gateway, baseURL } = await startAccount({
+      whoIs: BY_COOKIE,
+      newKeys: { require: { zdr: true } },
+    });
+    const { origin } = new URL(baseURL);
+    const made = await ask('POST', '/playground', {}, { ...COOKIE, origin });
+    const answer = await clientsOf(gateway.baseURL, made.body.key).post(QUESTION, { headers: { origin } });
+    expect(await answer.json()).toMatchObject({
+      error: { message: expect.stringContaining('zdr=true of the key') },
+    });
+  });
+
   it('needs the page’s origin for the playground, and sessions.secret', async () => {
     const { ask } = await startAccount({ whoIs: BY_COOKIE });
     expect((await ask('POST', '/playground', {}, COOKIE)).body.error.param).toBe('Origin');
