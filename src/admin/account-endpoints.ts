@@ -17,6 +17,7 @@ import {
   usd,
 } from '../json-api/schema.ts';
 import { inJson } from '../json-api/in-json.ts';
+import { withConflictErrors } from '../json-api/key-calls.ts';
 import {
   accountLimits,
   accountPolicy,
@@ -141,7 +142,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     query: nothing,
     body: accountChange,
     answer: accountDetails,
-    errorStatuses: [404],
+    errorStatuses: [404, 409],
     change: {
       action: 'accounts.update',
       needs: 'accounts',
@@ -154,7 +155,10 @@ export const accountEndpoints: readonly Endpoint[] = [
       if (creditLimit !== undefined) assertMay(operator, 'credits');
       const before = changeable(await getAccountAnswer(router, id));
       // Checked and changed first: if it is invalid, the account is not frozen either.
-      if (policy && !(await router.accounts.update(id, policyOfBody(policy)))) throw accountNotFound(id);
+      if (policy) {
+        const updated = await withConflictErrors(router.accounts.update(id, policyOfBody(policy)));
+        if (!updated) throw accountNotFound(id);
+      }
       if (creditLimit !== undefined) await router.credits.setCreditLimit(id, creditLimit);
       if (frozen === true) await router.accounts.freeze(id);
       if (frozen === false) await router.accounts.unfreeze(id);

@@ -97,7 +97,7 @@ function repeatedCreation(known: ApiKeyInfo, policy: KeyPolicy, isDerived: boole
     : new ConflictError('id_already_used', `Account ${account} has another key ${id}.`, 'id');
 }
 
-/** @throws {ConflictError} naming why the key can't be changed */
+/** @throws {ConflictError} naming why the key, or the account's policy, can't be changed */
 export async function withConflictErrors<Change>(change: Promise<Change>): Promise<Change> {
   return await change.catch((error: unknown) => {
     if (isConflict(error, 'key_revoked'))

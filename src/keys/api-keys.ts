@@ -1,4 +1,9 @@
-import type { KeyRecord, KeyStatus, RotateKeyResult } from '../ledger/contract/key-records.ts';
+import {
+  ACCOUNT_POLICY,
+  type KeyRecord,
+  type KeyStatus,
+  type RotateKeyResult,
+} from '../ledger/contract/key-records.ts';
 import { ACCOUNT_WANTED, isAccount } from '../ledger/contract/account-ids.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { type KeyPolicy, type KeyPolicyChanges, POLICY_FIELDS } from './key-policy.ts';
@@ -124,7 +129,7 @@ export interface CreatedApiKey extends ApiKeyInfo {
   readonly key: string;
 }
 
-/** The key can't be created or changed; `code` is stable and names the reason. */
+/** The key, or the policy of the account, can't be created or changed; `code` is stable and names the reason. */
 export class ApiKeyConflictError extends Error {
   override readonly name = 'ApiKeyConflictError';
   readonly code:
@@ -136,7 +141,11 @@ export class ApiKeyConflictError extends Error {
     | 'rotation_differs';
 
   constructor(code: ApiKeyConflictError['code'], account: string, id: string) {
-    super(`key ${id} of account ${account} ${CONFLICT_MESSAGES[code]}`);
+    super(
+      id === ACCOUNT_POLICY
+        ? `the policy of account ${account} was modified concurrently; retry`
+        : `key ${id} of account ${account} ${CONFLICT_MESSAGES[code]}`,
+    );
     this.code = code;
   }
 }

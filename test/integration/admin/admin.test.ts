@@ -335,6 +335,22 @@ describe('what an account refuses', () => {
     await door.close();
   });
 
+  it('is a 409 where a policy is changed by others all the time', async () => {
+    class BusyStore extends MemoryStore {
+      override updateKey: MemoryStore['updateKey'] = async () => ({ code: 'changed', now: 0, seq: 1n });
+    }
+    const door = await startAdmin({ store: new BusyStore() });
+    await door.router.credits.grant('acme', '5.00', { id: 'first' });
+    const { status, body } = await door.ask('PATCH', '/accounts/acme', { policy: { name: 'Acme' } });
+    expect([status, body.error.code, body.error.message]).toEqual([
+      409,
+      'key_changing',
+      'The policy of account acme was modified concurrently; retry.',
+    ]);
+    expect(door.errors).toEqual([]);
+    await door.close();
+  });
+
   it('is a 503 that says whether it may have happened, while the store is unavailable', async () => {
     class AwayStore extends MemoryStore {
       applied: 'no' | 'unknown' = 'no';
