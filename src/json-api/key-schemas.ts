@@ -38,12 +38,12 @@ import {
   limit,
   object,
   oneOf,
+  record,
   recreate,
   type Schema,
   matching,
   textOf,
   time,
-  unlessArray,
   usd,
   whole,
 } from './schema.ts';
@@ -121,8 +121,7 @@ export const markup: Schema<{ readonly factor?: string; readonly fee?: string }>
 const metadata = described(
   METADATA_WANTED,
   v.pipe(
-    unlessArray(METADATA_WANTED),
-    v.record(
+    record(
       v.pipe(v.string(), v.minLength(1, METADATA_WANTED), v.maxLength(MAX_METADATA.name, METADATA_WANTED)),
       textOf(0, MAX_METADATA.value),
       METADATA_WANTED,
@@ -145,8 +144,7 @@ const labelValue = v.union([flag(), matching(LABEL_WANTED, LABEL_WORD)], LABEL_W
 export const requirements: Schema<LabelRequirements> = described(
   'labels that a target must have, by name: a value, or a list of which it must have one.',
   v.pipe(
-    unlessArray(REQUIRE_WANTED),
-    v.record(
+    record(
       v.pipe(v.string(), v.regex(LABEL_NAME, REQUIRE_WANTED)),
       v.union(
         [labelValue, v.pipe(v.array(labelValue), v.minLength(1), v.maxLength(MAX_LABELS))],

@@ -54,6 +54,20 @@ export function unlessArray(wanted: string): Schema {
   return v.custom((value) => !Array.isArray(value), wanted);
 }
 
+/** What no record has as a member: Valibot would leave it out without a word. */
+const LEFT_OUT = ['__proto__', 'prototype', 'constructor'];
+
+/** An object with names and values of these kinds. */
+export function record<Value>(
+  name: v.GenericSchema<string, string>,
+  value: Schema<Value>,
+  wanted: string,
+): v.GenericSchema<unknown, { [name: string]: Value }> {
+  const named = `an object without the names ${LEFT_OUT.join(', ')}`;
+  const hasNames = (given: unknown): boolean => LEFT_OUT.every((each) => !Object.hasOwn(Object(given), each));
+  return v.pipe(unlessArray(wanted), v.custom(hasNames, named), v.record(name, value, wanted));
+}
+
 export function matching(wanted: string, pattern: RegExp): Schema<string> {
   return described(wanted, v.pipe(v.string(wanted), v.regex(pattern, wanted)));
 }

@@ -133,6 +133,10 @@ describe('the keys of the admin API', () => {
     [{ end_users: { max: 0 } }, 'end_users.max', 'an integer from 1 to 100000, got 0'],
     [{ end_users: { models: [] } }, 'end_users.models', 'Known names: budget'],
     [{ metadata: [] }, 'metadata', 'an object of at most 16 strings'],
+    ...['__proto__', 'prototype', 'constructor'].flatMap((name): [unknown, string, string][] => [
+      [{ require: JSON.parse(`{"${name}":true}`) }, 'require', 'an object without the names __proto__'],
+      [{ metadata: JSON.parse(`{"${name}":"x"}`) }, 'metadata', 'an object without the names __proto__'],
+    ]),
     [{ name: '😀'.repeat(101) }, 'name', 'a string of 0 to 200 characters'],
     [{ models: [] }, 'models', '1 to 100 model IDs'],
     [{ models: ['a b'] }, 'models.0', 'without blanks, in which * stands for any characters, got "a b".'],
