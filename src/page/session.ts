@@ -22,7 +22,7 @@ export interface PageSession<Me extends Caller> extends Asking {
   readonly prompt: 'required' | 'refused' | undefined;
   /** Undefined until the API has said it. */
   readonly me: Me | undefined;
-  /** Why nothing can be shown. */
+  /** Why nothing can be shown; with a prompt, why the last token was refused, where the API says it. */
   readonly notice: string | undefined;
   /** What the caller may not do is not shown. */
   readonly may: (permission: Me['may'][number]) => boolean;
@@ -72,6 +72,12 @@ export function usePageSession<Me extends Caller>(api: Api): PageSession<Me> {
     onAnswer: (answer) => setState({ prompt: undefined, isChecking: false, me: answer, failure: undefined }),
     onError(thrown) {
       const { status, message } = asApiError(thrown);
+      if (status === 403 && api.token !== undefined) {
+        // Who the token is of is known, and may not come in: asking again would change nothing.
+        api.setToken(undefined);
+        setState({ prompt: 'refused', isChecking: false, me: undefined, failure: message });
+        return;
+      }
       // The views show their own errors.
       if (status !== 401 && !me)
         setState((state) => ({ ...state, prompt: undefined, failure: `${message} Retrying.` }));

@@ -80,7 +80,7 @@ export function Welcome({
         title={`Sign in to ${title}`}
         label="API key"
         required="Enter one of your API keys to see your credits and usage."
-        refused="This API key is not valid, or not any more. Check it, or enter another one."
+        refused={notice ?? 'This API key is not valid, or not any more. Check it, or enter another one.'}
         hint="The key stays in this tab and is gone when you close it."
       />
     );

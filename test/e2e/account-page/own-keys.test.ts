@@ -42,4 +42,22 @@ describe.skipIf(!CHROMIUM)("a customer's keys on the account page", () => {
     const [key] = (await gateway.router.keys.list('acct')).filter(({ name }) => name === 'site');
     expect(key).toMatchObject({ budget: { amount: '1.00', per: 'month' }, requestsPerMinute: 60 });
   });
+
+  it('are asked for again where the host takes a key that has no account here', async () => {
+    await start({
+      isSignedOut: true,
+      gateway: {
+        authenticate: (apiKey) => (apiKey === 'key-of-the-host' ? { account: 'acct' } : undefined),
+      },
+    });
+    const { page } = shown;
+    await shown.open('');
+    await page.getByLabel('API key').fill('key-of-the-host');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').getByText('needs the permission read').waitFor();
+    await page.getByLabel('API key').fill('sk-ccr-wrong');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').getByText('This API key is not valid').waitFor();
+    expect(await page.evaluate<number>('sessionStorage.length')).toBe(0);
+  });
 });
