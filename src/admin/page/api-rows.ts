@@ -1,6 +1,8 @@
 export interface AccountRow {
   readonly id: string;
   readonly balance: string;
+  /** What the balance may be below zero. */
+  readonly credit_limit: string;
   readonly held: string;
   readonly granted: string;
   readonly frozen: boolean;

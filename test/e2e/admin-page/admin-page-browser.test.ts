@@ -323,6 +323,20 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
     await page.getByText('This process has sent no requests yet.').waitFor();
   });
 
+  it('counts a credit limit as left', async () => {
+    await door.router.credits.grant('invoiced', '1.00', { id: 'g1' });
+    await door.router.credits.setCreditLimit('invoiced', '30.00');
+    await spend(store, 0, { account: 'invoiced', key: 'k1', charged: 2_000_000_000n });
+    const page = await openSignedIn();
+    const [row] = await rows(page, 'accounts-rows');
+    expect(row).toBe('invoiced $2.00 1 – −$1.00 101 days');
+    expect(await page.getByRole('button', { name: / low$/ }).count()).toBe(0);
+    await door.router.credits.setCreditLimit('invoiced', '1.00');
+    await page.reload();
+    await page.getByRole('button', { name: '1 low' }).waitFor();
+    expect((await rows(page, 'accounts-rows'))[0]).toMatch(/nothing left$/);
+  });
+
   it('shows 25 of many accounts and more when asked, without their days', async () => {
     for (let i = 100; i <= 200; i++) await door.router.credits.grant(`a${i}`, '9.00', { id: 'g1' });
     await spend(store, 0, { account: 'a150', key: 'k1', charged: 3_000_000_000n });

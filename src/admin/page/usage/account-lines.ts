@@ -1,5 +1,5 @@
 import { nanos } from '../../../page/format.ts';
-import type { AccountUsage } from './data.ts';
+import { type AccountUsage, leftOf } from './data.ts';
 
 /** An account as a line of the table. */
 export interface AccountLine {
@@ -26,13 +26,13 @@ export interface AccountFilter {
 const LOW_DAYS = 3;
 
 export function accountLine({ account, charged, requests, byDay, lasts }: AccountUsage): AccountLine {
-  const balance = nanos(account.balance);
-  // An account without any grant is new, not empty.
-  const isEmpty = balance <= 0n && nanos(account.granted) > 0n;
+  // An account that was never given anything is new, not empty.
+  const isNew = nanos(account.granted) === 0n && nanos(account.credit_limit) === 0n;
+  const isEmpty = leftOf(account) <= 0n && !isNew;
   const isLow = lasts !== undefined && lasts < LOW_DAYS;
   return {
     account: account.id,
-    balance,
+    balance: nanos(account.balance),
     held: nanos(account.held),
     charged,
     requests,
@@ -42,7 +42,7 @@ export function accountLine({ account, charged, requests, byDay, lasts }: Accoun
   };
 }
 
-/** Whether the balance is used up, or will be soon. */
+/** Whether what can be spent is used up, or will be soon. */
 export function isLow({ state }: AccountLine): boolean {
   return state === 'low' || state === 'empty';
 }

@@ -13,7 +13,7 @@ export interface AccountUsage {
   readonly requests: number;
   /** Charged by day; empty where there are more than `MAX_TRENDS` accounts. */
   readonly byDay: readonly bigint[];
-  /** Days until the balance is used up, at the average of the last seven days (or of the range, without daily data); undefined without usage. */
+  /** Days until the balance and the credit limit are used up, at the average of the last seven days (or of the range, without daily data); undefined without usage. */
   readonly lasts: number | undefined;
 }
 
@@ -113,9 +113,14 @@ function accountUsages(
     const onDay = new Map(own.flatMap(({ day, charged }) => (day ? [[day, nanos(charged)]] : [])));
     const byDay = accounts.length > MAX_TRENDS ? [] : days.map((day) => onDay.get(day) ?? 0n);
     const pace = pacePerDay(byDay.slice(-7), charged, days.length);
-    const lasts = pace > 0 ? Math.max(0, Number(nanos(account.balance))) / pace : undefined;
+    const lasts = pace > 0 ? Math.max(0, Number(leftOf(account))) / pace : undefined;
     return { account, charged, requests, byDay, lasts };
   });
+}
+
+/** What can still be spent; less than zero where the account owes more than it may. */
+export function leftOf({ balance, credit_limit }: AccountRow): bigint {
+  return nanos(balance) + nanos(credit_limit);
 }
 
 function pacePerDay(lastDays: readonly bigint[], charged: bigint, days: number): number {
