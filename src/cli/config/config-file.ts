@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { extname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -62,7 +63,10 @@ async function withModelInfo(config: ServerConfig, path: string): Promise<Server
   if (typeof file !== 'string') return config;
   try {
     const { modelsDev } = await import('../../catalog/models-dev.ts');
-    return { ...config, modelInfo: modelsDev(JSON.parse(readFileSync(resolve(path, '..', file), 'utf8'))) };
+    const text = readFileSync(resolve(path, '..', file), 'utf8');
+    // By this a reload tells one file from another.
+    const modelInfo = { ...modelsDev(JSON.parse(text)), digest: hash('sha256', text) };
+    return { ...config, modelInfo };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new ConfigError(path, `modelInfo: ${reason}`, { cause: error });

@@ -452,6 +452,20 @@ describe('a hangup', () => {
     await other.close();
   });
 
+  it('says that another file of facts about models needs a restart', async () => {
+    const facts = (name: string): string =>
+      JSON.stringify({ acme: { models: { chat: { id: 'chat', name } } } });
+    write('models.dev.json', facts('One'));
+    const served = await serve(['--config', write('c.json', config({ modelInfo: 'models.dev.json' }))]);
+    served.process.kill('SIGHUP');
+    await served.logged('reloaded');
+    write('models.dev.json', facts('Two'));
+    served.process.kill('SIGHUP');
+    expect(await served.logged('needs_restart')).toMatchObject({ options: ['modelInfo'] });
+    expect(served.log.filter(({ event }) => event === 'reloaded')).toHaveLength(2);
+    expect(served.log.filter(({ event }) => event === 'needs_restart')).toHaveLength(1);
+  });
+
   it('reads TypeScript again', async () => {
     const model = (id: string): string =>
       `export default { store: ${JSON.stringify(store)}, providers: { a: { baseURL: 'http://127.0.0.1:1' } },
