@@ -1,5 +1,6 @@
 import type { AdminClient } from '../../client/admin-api.generated.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
+import { isDay } from '../../ledger/contract/usage.ts';
 import type { Column, Listing } from '../terminal/listing.ts';
 
 /** A command of the CLI, listed in `main.ts`. */
@@ -168,7 +169,8 @@ export function portNumber(text: string, what: string): number {
 /** Parses a time in ISO 8601. @throws {UsageError} if it isn't one */
 export function date(text: string, what: string): Date {
   const parsed = new Date(text);
-  if (!/^\d{4}-\d\d-\d\d/.test(text) || Number.isNaN(parsed.getTime())) {
+  // `Date` reads the 31st of February as the 3rd of March.
+  if (!isDay(text.slice(0, 10)) || Number.isNaN(parsed.getTime())) {
     throw new UsageError(`${what} must be a date such as 2027-01-31T00:00Z, got ${JSON.stringify(text)}`);
   }
   return parsed;

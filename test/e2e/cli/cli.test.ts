@@ -486,6 +486,7 @@ describe('keys', () => {
     ['a budget of no money', ['--budget', '5.0.0/day'], 'budget.amount must be a decimal string of USD'],
     ['a limit of nothing', ['--requests-per-minute', '0'], '--requests-per-minute must be 1 or more, got 0'],
     ['no date', ['--expires', 'soon'], '--expires must be a date'],
+    ['a day that no month has', ['--expires', '2027-02-31'], '--expires must be a date'],
     ['no pairs', ['--metadata', 'pro'], '--metadata must be as plan=pro'],
     ['a pair twice', ['--metadata', 'plan=pro,plan=free'], '--metadata must name each once'],
     ['no factor', ['--markup', 'much'], 'markup.factor must be'],
