@@ -10,7 +10,7 @@ const MIN_TOKEN_LENGTH = 16;
 /**
  * The admin API of a standalone server, authorized by a token: `Authorization: Bearer TOKEN`.
  *
- * @throws {Error} if the token is missing or too short
+ * @throws {Error} if the token is missing, too short, or none that a request can have
  */
 export function createAdminApi(
   router: ChatCompletionsRouter,
@@ -20,6 +20,11 @@ export function createAdminApi(
   if (token === undefined || token.length < MIN_TOKEN_LENGTH) {
     throw new Error(
       `the admin API requires ADMIN_TOKEN in the environment, with at least ${MIN_TOKEN_LENGTH} characters; it has ${token?.length ?? 0}`,
+    );
+  }
+  if (!/^[!-~]+$/.test(token)) {
+    throw new Error(
+      'ADMIN_TOKEN must be of printable ASCII characters, without spaces and line breaks: no request can have another token',
     );
   }
   const expected = digest(`Bearer ${token}`);
