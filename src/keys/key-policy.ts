@@ -105,7 +105,11 @@ export const POLICY_FIELDS: { readonly [Field in PolicyFieldName]: PolicyField<F
     print: (limits) => `each end user ${limitsText(limits)}`,
   },
   markup: {
-    option: ['markup', 'FACTOR', 'factor on its prices, e.g. 1.2'],
+    option: [
+      'markup',
+      'FACTOR+FEE',
+      'factor on its prices, USD for each request or both, e.g. 1.2, +0.001, 1.2+0.001',
+    ],
     print: ({ factor, fee }) =>
       [factor && `× ${factor}`, fee && `+ $${fee} a request`].filter(Boolean).join(' · '),
   },

@@ -5,6 +5,7 @@ import {
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,
 } from '../../keys/key-policy.ts';
+import type { Markup } from '../../metering/markup.ts';
 import { BUDGET_PERIODS, COUNT_LIMIT_NAMES, everyCount } from '../../ledger/contract/key-records.ts';
 import { notOneOf } from '../../platform/did-you-mean.ts';
 import { type CommandOption, positiveNumber, date, UsageError } from './command.ts';
@@ -23,7 +24,7 @@ const PARSERS: {
   models: (text) => text.split(','),
   require: labelsFrom,
   ...everyCount(() => positiveNumber),
-  markup: (factor) => ({ factor }),
+  markup: markupFrom,
   expiresAt: date,
   metadata: (text) => pairsFrom(text, '--metadata', 'plan=pro,team=search'),
   endUsers: endUsersFrom,
@@ -53,6 +54,13 @@ export function policyChanges(options: Options): KeyPolicyChanges {
 
 function optionOf(field: keyof KeyPolicy): string {
   return POLICY_FIELDS[field].option[0];
+}
+
+/** A factor, a fee after a +, or both. */
+function markupFrom(text: string): Markup {
+  const [factor = '', ...fee] = text.split('+');
+  if (fee.length === 0) return { factor };
+  return { ...(factor !== '' && { factor }), fee: fee.join('+') };
 }
 
 /** One budget, or several with commas. */

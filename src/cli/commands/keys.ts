@@ -142,7 +142,11 @@ export const updateKeyCommand: StoreCommand = {
     const changes = policyChanges(invocation.options);
     if (Object.keys(changes).length === 0)
       throw new UsageError('nothing to change; give at least one option');
-    const changed = await keysOf(invocation.store).update(account, id, changes);
+    const keys = keysOf(invocation.store);
+    // The option may say a part of the markup: the rest stays.
+    const known = changes.markup && (await keys.get(account, id))?.markup;
+    const markup = changes.markup && { markup: { ...known, ...changes.markup } };
+    const changed = await keys.update(account, id, { ...changes, ...markup });
     if (!changed) throw noKey(invocation);
     invocation.print(`${account}: key ${id}: ${policyText(changed) || 'no limits'}`, changed);
     return true;

@@ -438,6 +438,15 @@ describe('keys', () => {
     );
   });
 
+  it('keep the part of their markup that is not said', async () => {
+    await on('keys', 'create', 'acme', '--id', 'k1', '--markup', '1.2+0.01');
+    const update = async (...args: string[]) => (await on('keys', 'update', 'acme', 'k1', ...args)).stdout;
+    expect(await update('--markup', '1.3')).toBe('acme: key k1: × 1.3 · + $0.01 a request\n');
+    expect(await update('--markup', '+0.02')).toBe('acme: key k1: × 1.3 · + $0.02 a request\n');
+    expect(await update('--markup', '2+0')).toBe('acme: key k1: × 2 · + $0 a request\n');
+    expect(await update('--remove', 'markup')).toBe('acme: key k1: no limits\n');
+  });
+
   it('get another secret, and the one before it an end', async () => {
     const [before] = (await on('keys', 'create', 'acme', '--id', 'k1')).stdout.split('\n');
     const now = await on('keys', 'rotate', 'acme', 'k1');
@@ -490,6 +499,7 @@ describe('keys', () => {
     ['no pairs', ['--metadata', 'pro'], '--metadata must be as plan=pro'],
     ['a pair twice', ['--metadata', 'plan=pro,plan=free'], '--metadata must name each once'],
     ['no factor', ['--markup', 'much'], 'markup.factor must be'],
+    ['no fee', ['--markup', '1.2+'], 'markup.fee must be'],
   ])('are refused with %s, and nothing is made', async (_what, args, message) => {
     const { code, stderr } = await on('keys', 'create', 'acme', ...args);
     expect(code).toBe(2);
