@@ -169,9 +169,15 @@ function checkOptions(
     }
   }
   const { baseURL, fetch: ask }: { readonly baseURL?: unknown; readonly fetch?: unknown } = options;
-  if (typeof baseURL !== 'string' || !/^https?:\/\/[^/?#]+(?:\/[^?#]*)?$/.test(baseURL)) {
+  if (
+    typeof baseURL !== 'string' ||
+    !/^https?:\/\/[^/?#@]+(?:\/[^?#]*)?$/.test(baseURL) ||
+    !URL.canParse(baseURL)
+  ) {
+    // What stands before an @ may be a password: it is not shown.
+    const got = JSON.stringify(baseURL)?.replace(/^"[^]*@/, '"***@');
     throw new TypeError(
-      `baseURL must be an absolute http(s) URL without a query, got ${JSON.stringify(baseURL)}`,
+      `baseURL must be an absolute http(s) URL without a query and without a password, got ${got}`,
     );
   }
   const given: unknown = Reflect.get(options, credentials);

@@ -228,8 +228,10 @@ describe('createAdminClient', () => {
   it.each([
     [
       { ...right, baseURL: '/admin' },
-      'baseURL must be an absolute http(s) URL without a query, got "/admin"',
+      'baseURL must be an absolute http(s) URL without a query and without a password, got "/admin"',
     ],
+    [{ ...right, baseURL: 'https://ops:secret@a.example/admin' }, /password, got "\*\*\*@a.example\/admin"$/],
+    [{ ...right, baseURL: 'https://ops:se/cret@a.example' }, /password, got "\*\*\*@a.example"$/],
     [{ ...right, baseURL: 'https://a.example/?x' }, /^baseURL must be/],
     [
       { ...right, token: 'line\nbreak' },

@@ -178,7 +178,7 @@ describe('the commands providers', () => {
     expect(await ofEnv('localhost', { ADMIN_TOKEN: 'x' })).toMatchObject({
       code: 2,
       stderr: expect.stringContaining(
-        '--url must be an absolute http(s) URL without a query, got "localhost"',
+        '--url must be an absolute http(s) URL without a query and without a password, got "localhost"',
       ),
     });
     const wrong = await ofEnv(door.baseURL, { ADMIN_TOKEN: 'wrong-token' });
