@@ -139,6 +139,9 @@ describe.skipIf(!CHROMIUM)('the console in a browser', () => {
     await page.getByRole('textbox', { name: 'Weight' }).fill('-1');
     await page.getByRole('dialog').getByRole('button', { name: 'Set weight' }).click();
     await page.getByText('weight must be a number from 0 to 1000000000').waitFor();
+    await page.getByRole('textbox', { name: 'Weight' }).fill(' ');
+    await page.getByRole('dialog').getByRole('button', { name: 'Set weight' }).click();
+    await page.getByText('Weight must be a number.').waitFor();
     await page.getByRole('textbox', { name: 'Weight' }).fill('0.5');
     await page.getByRole('dialog').getByRole('button', { name: 'Set weight' }).click();
     await page.getByText('upstream-model, weight 0.5 by ada, else 1').waitFor();

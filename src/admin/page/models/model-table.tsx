@@ -2,6 +2,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import type { ModelPrices, ModelTarget } from '../../../client/admin-api.generated.ts';
+import { ApiError } from '../../../page/api.ts';
 import type { UsageRow } from '../../../page/usage/range-usage.ts';
 import { FormDialog } from '../../../page/dialog.tsx';
 import { moment, money, nanos, percent } from '../../../page/format.ts';
@@ -183,7 +184,11 @@ function WeightButton({
           ]}
           submit="Set weight"
           close={() => setOpen(false)}
-          send={({ weight = '' }, key) => setWeight(model, target, Number(weight), key)}
+          send={async ({ weight = '' }, key) => {
+            // Blanks are nothing, which as a number is 0.
+            if (weight === '') throw new ApiError(0, 'Weight must be a number.');
+            await setWeight(model, target, Number(weight), key);
+          }}
         />
       )}
     </>
