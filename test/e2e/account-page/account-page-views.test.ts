@@ -298,9 +298,14 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
   it('shows a month, goes to the one before, and downloads it', async () => {
     await start();
     const { page } = shown;
+    const { credits } = shown.gateway.router;
     await ask();
+    await credits.allow('acct', { id: 'plan', amount: '3.00', per: 'month' });
+    await credits.endAllowance('acct', 'plan', { at: 'now' });
     await shown.open('#/statements');
     await page.locator('#statement-lines').getByText('−$0.000045').waitFor();
+    await page.locator('#statement-lines').getByText('−$3.00').waitFor();
+    await page.locator('#entry-rows').getByText('−$3.00').waitFor();
     await expect.poll(() => page.locator('#charge-rows').innerText()).toContain('acme/fast');
     const downloading = page.waitForEvent('download');
     await page.locator('#statement-csv').click();

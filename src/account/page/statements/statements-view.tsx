@@ -235,7 +235,7 @@ function Entries({ statement: { credits } }: { readonly statement: OwnStatement 
           <tr key={i}>
             <th scope="row">{moment(at)}</th>
             <td>{entryName(type, allowance)}</td>
-            <NumberCell>{money(nanos(amount))}</NumberCell>
+            <NumberCell>{money(type === 'expired_credit' ? -nanos(amount) : nanos(amount))}</NumberCell>
             <NumberCell class="wide">{money(nanos(balance))}</NumberCell>
           </tr>
         ))}
