@@ -4,7 +4,7 @@ import { TOKEN_NAME } from './site.ts';
 
 /** How the account page is mounted in a page of the host. */
 export interface AccountPageOptions {
-  /** URL of the account router, such as `/account`; relative to the page, or of another origin that allows this one. */
+  /** URL of the account router on the page's own origin, such as `/account`; relative to the page. */
   readonly api: string;
   /** The host's name, as customers know it. @default 'Account' */
   readonly title?: string;
