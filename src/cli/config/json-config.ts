@@ -7,7 +7,8 @@ import { ConfigError } from './config-error.ts';
  * @throws {ConfigError} naming the line of a syntax error, or each option whose variable isn't set
  */
 export function parseJsonConfig(text: string, path: string, env: NodeJS.ProcessEnv): unknown {
-  const plain = withoutComments(text);
+  // Some editors write a byte order mark, which `JSON.parse` refuses.
+  const plain = withoutComments(text.replace(/^\uFEFF/, ''));
   let parsed: unknown;
   try {
     parsed = JSON.parse(plain);

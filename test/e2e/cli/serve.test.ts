@@ -96,8 +96,8 @@ async function clientOf({ origin }: Served): Promise<OpenAI> {
 const QUESTION = { model: 'acme/chat', messages: [{ role: 'user' as const, content: 'Say hello.' }] };
 
 describe('serve', () => {
-  it('serves a config in JSON, with comments, and secrets of the environment', async () => {
-    const text = JSON.stringify(config(), null, 1).replace(
+  it('serves a config in JSON, with a byte order mark, comments, and secrets of the environment', async () => {
+    const text = `\uFEFF${JSON.stringify(config(), null, 1)}`.replace(
       '"sk-of-the-provider"',
       '"${PROVIDER_KEY}" // a secret\n',
     );
