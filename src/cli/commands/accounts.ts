@@ -2,6 +2,7 @@ import { type AccountInfo, createAccounts } from '../../ledger/operations/accoun
 import { type AccountDetails, type Accounts, createAccountPolicies } from '../../keys/account-policies.ts';
 import { policyText } from '../../keys/key-policy.ts';
 import type { Column } from '../terminal/listing.ts';
+import { parseUsd } from '../../ledger/contract/money.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
 import {
   amountColumn,
@@ -130,7 +131,14 @@ function policiesOf(store: LedgerStore): Accounts {
   return createAccountPolicies(store, createAccounts(store), { invalidate: () => {} });
 }
 
-function details({ id, balance, held, spent, granted, frozen, policy, limits }: AccountDetails): string {
+/** An amount, where it is one. */
+function some(amount: string): string | undefined {
+  return parseUsd(amount, 'amount') === 0n ? undefined : usd(amount);
+}
+
+function details(account: AccountDetails): string {
+  const { id, balance, creditLimit, held, spent, granted, expired, writtenOff, frozen, policy, limits } =
+    account;
   const notes = Object.entries(policy.metadata ?? {}).map((pair) => pair.join('='));
   return factsText([
     ['id', id],
@@ -138,9 +146,12 @@ function details({ id, balance, held, spent, granted, frozen, policy, limits }: 
     ['metadata', notes.join(',') || undefined],
     ['state', frozen ? 'frozen' : 'active'],
     ['balance', usd(balance)],
+    ['credit limit', some(creditLimit)],
     ['held', usd(held)],
     ['spent', usd(spent)],
     ['granted', usd(granted)],
+    ['expired', some(expired)],
+    ['written off', some(writtenOff)],
     ['policy', policyText(policy) || 'no limits'],
     ...(limits
       ? counterFacts(limits).map(

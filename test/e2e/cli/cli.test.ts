@@ -545,6 +545,14 @@ describe('accounts', () => {
     ]);
   });
 
+  it('say what they may owe, and what they lost', async () => {
+    await on('credits', 'grant', 'acme', '1.00', '--id', 'g2', '--expires', '2999-01-01');
+    const before = (await on('accounts', 'get', 'acme')).stdout;
+    expect(before).not.toMatch(/credit limit|expired|written off/);
+    await on('credits', 'limit', 'acme', '20.00');
+    expect((await on('accounts', 'get', 'acme')).stdout).toMatch(/^credit limit +\$20\.00$/m);
+  });
+
   it.each([
     ['keys', 'list', 'nobody'],
     ['credits', 'balance', 'nobody'],
