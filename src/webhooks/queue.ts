@@ -41,14 +41,20 @@ const MAX_IN_FLIGHT = 4;
 /** Pauses after an endpoint has failed, doubled while it fails. */
 const FIRST_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 300_000;
-/** A message that is older is given up when the endpoint fails. */
+/** Until a message that was refused itself is sent again, doubled while it is refused. */
+const FIRST_REFUSED_MS = 1000;
+const MAX_REFUSED_MS = 3_600_000;
+/** Of the client errors those that say nothing of the message: the endpoint is gone, or busy, or takes none. */
+const OF_ENDPOINT: readonly number[] = [401, 403, 404, 408, 410, 425, 429];
+/** A message that is older is given up when the endpoint fails, or refuses it. */
 const MAX_AGE_MS = 3 * 24 * 60 * 60 * 1000;
 
 /**
  * Posts messages to a URL, in their order where the endpoint takes them.
  *
- * A message that fails goes to the end of the queue, and all wait for a pause that grows while the endpoint fails. A
- * redirect is a failure: it could lead into the operator's own network. The folder is that of the ledger's outbox.
+ * A message that fails goes to the end of the queue, and all wait for a pause that grows while the endpoint fails. One that
+ * the endpoint refuses waits alone. A redirect is a failure: it could lead into the operator's own network. The folder is
+ * that of the ledger's outbox.
  */
 export class WebhookQueue {
   readonly #options: WebhookQueueOptions;
@@ -58,6 +64,10 @@ export class WebhookQueue {
   readonly #closing = new AbortController();
   readonly #sending = new Set<Promise<void>>();
   readonly #queue: WebhookMessage[] = [];
+  /** How often each message that waits was refused, by id. */
+  readonly #refusals = new Map<string, number>();
+  /** Of refused messages until they are in the queue again. */
+  readonly #refused = new Set<NodeJS.Timeout>();
   #failures = 0;
   #pause: NodeJS.Timeout | undefined;
   #isOpen = false;
@@ -81,7 +91,7 @@ export class WebhookQueue {
   }
 
   get waiting(): number {
-    return this.#queue.length + this.#sending.size;
+    return this.#queue.length + this.#sending.size + this.#refused.size;
   }
 
   /** Messages of processes that are gone are sent from now on. */
@@ -118,6 +128,7 @@ export class WebhookQueue {
   async close(): Promise<void> {
     this.#closing.abort();
     clearTimeout(this.#pause);
+    for (const timer of this.#refused) clearTimeout(timer);
     await Promise.all(this.#sending);
     await this.#outbox?.close();
   }
@@ -138,8 +149,14 @@ export class WebhookQueue {
 
   async #deliver(message: WebhookMessage): Promise<void> {
     try {
-      await this.#post(message);
+      const status = await this.#post(message);
       this.#failures = 0;
+      if (status > 299) {
+        if (isOld(message)) this.#giveUp(message, new Error(`status ${status}`));
+        else this.#setAside(message);
+        return;
+      }
+      this.#refusals.delete(message.id);
       this.#outbox?.done(message.id);
     } catch (error) {
       if (this.#closing.signal.aborted) return;
@@ -149,8 +166,24 @@ export class WebhookQueue {
     }
   }
 
-  /** @throws {Error} that says why the endpoint has not taken it */
-  async #post({ id, body }: WebhookMessage): Promise<void> {
+  /** Sent again after a pause of its own. */
+  #setAside(message: WebhookMessage): void {
+    const refusals = this.#refusals.get(message.id) ?? 0;
+    this.#refusals.set(message.id, Math.min(refusals + 1, 30));
+    const pauseMs = backoff(refusals, { firstMs: FIRST_REFUSED_MS, maxMs: MAX_REFUSED_MS });
+    const timer = setTimeout(() => {
+      this.#refused.delete(timer);
+      this.#queue.push(message);
+      this.#pump();
+    }, pauseMs).unref();
+    this.#refused.add(timer);
+  }
+
+  /**
+   * @returns the status: a 2xx if it was taken, a 4xx if the endpoint takes messages, but not this one
+   * @throws {Error} that says why the endpoint has failed
+   */
+  async #post({ id, body }: WebhookMessage): Promise<number> {
     const { url, keys, timeoutMs } = this.#options;
     const ended = new AbortController();
     const abort = (): void => {
@@ -167,7 +200,10 @@ export class WebhookQueue {
       const { status } = await withTimeout(answerOf(fetch(url, init)), timeoutMs, () => {
         throw new Error(`no answer within ${timeoutMs} ms`);
       });
-      if (status < 200 || status > 299) throw new Error(`status ${status}`);
+      const isTaken = status >= 200 && status <= 299;
+      const isRefused = status >= 400 && status <= 499 && !OF_ENDPOINT.includes(status);
+      if (isTaken || isRefused) return status;
+      throw new Error(`status ${status}`);
     } finally {
       this.#closing.signal.removeEventListener('abort', abort);
       abort();
@@ -176,16 +212,20 @@ export class WebhookQueue {
 
   /** Gives up all that are too old, not only the one that failed: while the endpoint fails, one is sent after each pause. */
   async #giveUpOld(reason: Error): Promise<void> {
-    const oldest = Date.now() - MAX_AGE_MS;
     while (!this.#closing.signal.aborted) {
-      const index = this.#queue.findIndex(({ createdAt }) => createdAt < oldest);
+      const index = this.#queue.findIndex(isOld);
       const [message] = index === -1 ? [] : this.#queue.splice(index, 1);
       if (!message) return;
-      this.#outbox?.giveUp(kept(message), reason.message);
-      this.#onError(new Error(`Webhook ${message.id} is given up: ${reason.message}`));
+      this.#giveUp(message, reason);
       // A dead letter is synced to the disk: one in each turn of the event loop.
       await nextTurn();
     }
+  }
+
+  #giveUp(message: WebhookMessage, reason: Error): void {
+    this.#refusals.delete(message.id);
+    this.#outbox?.giveUp(kept(message), reason.message);
+    this.#onError(new Error(`Webhook ${message.id} is given up: ${reason.message}`));
   }
 
   #wait(): void {
@@ -198,6 +238,10 @@ export class WebhookQueue {
       this.#pump();
     }, pauseMs).unref();
   }
+}
+
+function isOld({ createdAt }: WebhookMessage): boolean {
+  return createdAt < Date.now() - MAX_AGE_MS;
 }
 
 /** The head of a response; its body is not read. */

@@ -150,6 +150,31 @@ describe('webhooks', () => {
     await expect.poll(() => sender.waiting).toBe(0);
   });
 
+  it('that are refused hold up no others, and are sent again', async () => {
+    const sender = open();
+    answer = (response) => {
+      response.writeHead(received.at(-1)?.body.includes('"refused"') ? 400 : 204).end();
+    };
+    for (let n = 0; n < 12; n++) cross(sender, 'refused');
+    cross(sender, 'acme');
+    while (!received.some(({ body }) => body.includes('"acme"'))) await once(arrivals, 'delivery');
+    const isAgain = (id: unknown, n: number): boolean => idsReceived().indexOf(String(id)) < n;
+    while (!idsReceived().some(isAgain)) await once(arrivals, 'delivery');
+    expect(sender.waiting).toBe(12);
+    expect(errors).toEqual([]);
+  });
+
+  it('that are refused are given up when they are older than three days', async () => {
+    leave(['msg_1'], Date.now() - FOUR_DAYS_MS);
+    answer = (response) => response.writeHead(422).end();
+    const sender = open({ dir });
+    cross(sender);
+    while (errors.length === 0) await nextTurn();
+    expect(errors.map(({ message }) => message)).toContain('Webhook msg_1 is given up: status 422');
+    expect(readFileSync(join(dir, 'dead-letters.jsonl'), 'utf8')).toContain('msg_1');
+    expect(sender.waiting).toBe(1);
+  });
+
   it('count as one failure what was on its way when the endpoint failed', async () => {
     const sender = open();
     const heard: ServerResponse[] = [];
