@@ -229,7 +229,7 @@ function addGauges(meter: Meter, routers: OpenRouters): void {
       description: 'Whether a target is in use; 0 while it is ejected.',
     })
     .addCallback((result) => {
-      for (const { provider, model, state } of routers.all().flatMap((router) => router.health())) {
+      for (const { provider, model, state } of routers.targets()) {
         result.observe(state === 'ejected' ? 0 : 1, targetAttributes(provider, model));
       }
     });

@@ -1,5 +1,5 @@
-import type { Hooks, ResponseEnded, TargetStatus } from '../hooks.ts';
-import { OpenRouters } from '../open-routers.ts';
+import type { Hooks, ResponseEnded } from '../hooks.ts';
+import { OpenRouters, type TargetGauges } from '../open-routers.ts';
 import type { Registry } from './registry.ts';
 
 /** Labels with one value per customer: off by default. */
@@ -230,12 +230,11 @@ function addGauges(registry: Registry, routers: OpenRouters): void {
   registry.gauge('ccr_requests_waiting', 'Requests that wait in line for a target with room.', [], () => [
     [{}, routers.sum((router) => router.waitingRequests())],
   ]);
-  const addTargetGauge = (name: string, help: string, read: (target: TargetStatus) => number): void => {
+  const addTargetGauge = (name: string, help: string, read: (target: TargetGauges) => number): void => {
     registry.gauge(name, help, ['provider', 'upstream_model'], () =>
-      targetsOf(routers).map((target) => [
-        { provider: target.provider, upstream_model: target.model },
-        read(target),
-      ]),
+      routers
+        .targets()
+        .map((target) => [{ provider: target.provider, upstream_model: target.model }, read(target)]),
     );
   };
   addTargetGauge('ccr_target_up', 'Whether a target is in use; 0 while it is ejected.', ({ state }) =>
@@ -256,20 +255,6 @@ function addGauges(registry: Registry, routers: OpenRouters): void {
 /** Clients choose what a wildcard stands for, so that its pattern is the label. */
 function modelLabel({ wildcard, model }: ResponseEnded): string {
   return wildcard ?? model ?? NONE;
-}
-
-/** The targets of all open routers; of two for the same model, the one with more failures. */
-function targetsOf(open: OpenRouters): readonly TargetStatus[] {
-  const routers = open.all();
-  const [only] = routers;
-  if (only && routers.length === 1) return only.health();
-  const worst = new Map<string, TargetStatus>();
-  for (const target of routers.flatMap((router) => router.health())) {
-    const name = `${target.provider}/${target.model}`;
-    const known = worst.get(name);
-    if (!known || target.failuresInARow > known.failuresInARow) worst.set(name, target);
-  }
-  return [...worst.values()];
 }
 
 /** The router's own code; the class name of any other error, whose code may be anything. */

@@ -483,23 +483,29 @@ describe('metrics of OpenTelemetry', () => {
     ]);
   });
 
-  it('show no target of a router that is closed', async () => {
+  it('show a target that two routers have once, in its worst state, and none of a router that is closed', async () => {
     // A cumulative reader repeats what it read before.
     const exporter = new InMemoryMetricExporter(AggregationTemporality.DELTA);
     const own = new MeterProvider({
       readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 600_000 })],
     });
-    gateway = await startGateway({ hooks: [openTelemetryHooks({ tracer, meter: own.getMeter('test') })] });
-    await gateway.post(QUESTION);
-    const points = async (): Promise<number> => {
+    const hooks = openTelemetryHooks({ tracer, meter: own.getMeter('test') });
+    gateway = await startGateway({ hooks: [hooks] });
+    const other = await startGateway({ hooks: [hooks] });
+    for (const each of [gateway, other]) await each.post(QUESTION);
+    await gateway.router.providers.eject('loopback', { reason: 'test' });
+    const points = async (): Promise<unknown[] | undefined> => {
       exporter.reset();
       await own.forceFlush();
       const read = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics[0]?.metrics ?? []);
-      return read.find(({ descriptor }) => descriptor.name === 'ccr.target.up')?.dataPoints.length ?? 0;
+      const up = read.find(({ descriptor }) => descriptor.name === 'ccr.target.up');
+      return up?.dataPoints.map(({ value }) => value);
     };
-    expect(await points()).toBe(1);
+    expect(await points()).toEqual([0]);
     await gateway.close();
-    expect(await points()).toBe(0);
+    expect(await points()).toEqual([1]);
+    await other.close();
+    expect(await points()).toBeUndefined();
     await own.shutdown();
   });
 

@@ -197,6 +197,25 @@ describe('metrics of a router', () => {
     for (const gateway of gateways) await gateway.close();
   });
 
+  it('of a target that two routers have say the worst of its states, and the requests of both', async () => {
+    const metrics = createPrometheusMetrics();
+    const gateways = [
+      await startGateway({ hooks: [metrics.hooks] }),
+      await startGateway({ hooks: [metrics.hooks] }),
+    ];
+    const responses: Response[] = [];
+    for (const gateway of gateways) {
+      gateway.provider.script = answerStream(STREAM, 10);
+      responses.push(await gateway.post({ ...QUESTION, stream: true }));
+    }
+    await gateways[1]?.router.providers.eject('loopback', { reason: 'test' });
+    const read = parsePrometheus(metrics.text());
+    expect(valueOf(read, 'ccr_target_requests_running', { provider: 'loopback' })).toBe(2);
+    expect(valueOf(read, 'ccr_target_up', { provider: 'loopback' })).toBe(0);
+    for (const response of responses) await response.text();
+    for (const gateway of gateways) await gateway.close();
+  });
+
   it('show no target of a router that is closed, and go on counting', async () => {
     const metrics = createPrometheusMetrics();
     const use = async (): Promise<() => Promise<void>> => {
