@@ -59,13 +59,15 @@ export interface FormDialogProps {
   /** It can't be undone. */
   readonly isDanger?: boolean;
   readonly close: () => void;
+  /** Where the page goes once the change is made, unless the form was closed meanwhile. */
+  readonly next?: (values: Readonly<Record<string, string>>) => string;
   /** Makes the change; a failure is shown, and the form stays. The key is the same for each try. */
   readonly send: (values: Readonly<Record<string, string>>, idempotencyKey: string) => Promise<void>;
 }
 
 /** A form that makes one change, once: each try of it has the same idempotency key. */
 export function FormDialog(props: FormDialogProps): JSX.Element {
-  const { title, text, fields = [], submit, isDanger = false, close, send } = props;
+  const { title, text, fields = [], submit, isDanger = false, next, close, send } = props;
   const [key] = useState(() => crypto.randomUUID());
   const [failure, setFailure] = useState<string>();
   const [isSending, setSending] = useState(false);
@@ -86,7 +88,9 @@ export function FormDialog(props: FormDialogProps): JSX.Element {
     try {
       await send(values, key);
       // It may have been cancelled meanwhile, and another one opened.
-      if (isShown.current) close();
+      if (!isShown.current) return;
+      close();
+      if (next) location.hash = next(values);
     } catch (thrown) {
       setFailure(asApiError(thrown).message);
       setSending(false);

@@ -142,6 +142,31 @@ describe.skipIf(!CHROMIUM)('the console, where something comes late', () => {
     expect(await page.getByLabel('Reason').inputValue()).toBe('by hand');
   });
 
+  it('stays where its operator has gone while an account is made', async () => {
+    const { page } = shown;
+    const held = Promise.withResolvers<void>();
+    await page.route('**/accounts/late/grants', async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    await shown.open('#/accounts');
+    await page.getByRole('button', { name: 'New account' }).click();
+    await page.getByLabel('Account ID').fill('late');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('link', { name: 'acct' }).click();
+    await page.locator('#action-grant').click();
+    await page.getByLabel('Amount in USD').fill('7');
+    const made = page.waitForResponse('**/accounts/late/grants');
+    held.resolve();
+    await (await made).finished();
+    await page.evaluate(
+      'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
+    );
+    expect(await page.getByLabel('Amount in USD').inputValue()).toBe('7');
+    expect(page.url()).toMatch(/#\/accounts\/acct$/);
+  });
+
   it('ejects with the form that was opened to eject, whatever happens to the provider meanwhile', async () => {
     const { page, gateway } = shown;
     await (await gateway.post(QUESTION)).text();

@@ -104,12 +104,12 @@ function Overview({ data: { account }, session, path, reload }: OverviewProps): 
       {form && (
         <FormDialog
           {...form}
+          {...(action === 'delete' && { next: () => hrefOf('accounts') })}
           close={() => setAction(undefined)}
           send={async (values, key) => {
             const { method, to, body } = form.requestOf(values);
             await session.api.change(method, path + to, body, key);
-            if (action === 'delete') location.hash = hrefOf('accounts');
-            else await reload();
+            if (action !== 'delete') await reload();
           }}
         />
       )}

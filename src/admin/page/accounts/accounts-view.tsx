@@ -85,6 +85,7 @@ function AccountList({ session }: ViewProps): JSX.Element {
                 { name: 'amount', label: 'Credits in USD', value: '5.00', isRequired: true },
               ]}
               submit="Create"
+              next={({ account = '' }) => hrefOf('accounts', account)}
               close={() => setCreating(false)}
               send={async ({ account = '', amount = '' }, key) => {
                 await session.api.change(
@@ -93,7 +94,6 @@ function AccountList({ session }: ViewProps): JSX.Element {
                   { amount },
                   key,
                 );
-                location.hash = hrefOf('accounts', account);
               }}
             />
           )}
