@@ -167,6 +167,35 @@ describe.skipIf(!CHROMIUM)('the console, where something comes late', () => {
     expect(page.url()).toMatch(/#\/accounts\/acct$/);
   });
 
+  it('shows the keys that were searched last, whichever answer comes last', async () => {
+    const { page, gateway } = shown;
+    const held = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    await page.route('**/keys/find', async (route) => {
+      if (route.request().postData()?.includes('none')) {
+        asked.resolve();
+        await held.promise;
+      }
+      await route.continue();
+    });
+    await shown.open('#/keys');
+    const search = async (text: string): Promise<void> => {
+      await page.getByLabel('Secret or ID').fill(text);
+      await page.getByRole('button', { name: 'Find' }).click();
+    };
+    await search('none');
+    await asked.promise;
+    await search(gateway.key);
+    await page.getByRole('link', { name: 'test' }).waitFor();
+    const late = page.waitForResponse((response) => response.request().postData()?.includes('none') === true);
+    held.resolve();
+    await (await late).finished();
+    await page.evaluate(
+      'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
+    );
+    expect(await page.getByRole('link', { name: 'test' }).count()).toBe(1);
+  });
+
   it('ejects with the form that was opened to eject, whatever happens to the provider meanwhile', async () => {
     const { page, gateway } = shown;
     await (await gateway.post(QUESTION)).text();

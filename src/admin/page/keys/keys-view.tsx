@@ -36,15 +36,20 @@ function FindKey({ session }: { readonly session: Session }): JSX.Element {
   const [failure, setFailure] = useState<string>();
   const [chosen, setChosen] = useState<ChosenAction>();
 
+  const searches = useRef(0);
+
   async function find(asked: string): Promise<void> {
+    searches.current += 1;
+    const search = searches.current;
     try {
       // In the body, so that no URL has the secret.
       const { data } = await session.api.change<ApiKeys>('POST', 'keys/find', { key: asked });
+      if (search !== searches.current) return;
       setFound({ asked, keys: data });
       setFailure(undefined);
       if (input.current) input.current.value = '';
     } catch (thrown) {
-      setFailure(asApiError(thrown).message);
+      if (search === searches.current) setFailure(asApiError(thrown).message);
     }
   }
 
