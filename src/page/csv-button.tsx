@@ -10,16 +10,16 @@ export interface CsvButtonProps {
   readonly class: 'outline' | 'plain';
   readonly isDisabled: boolean;
   readonly read: () => Promise<string>;
-  /** Gets the error's message, or undefined once it went well. */
+  /** Gets the error's message; undefined while another download is tried. */
   readonly setFailure: (message: string | undefined) => void;
 }
 
 export function CsvButton(props: CsvButtonProps): JSX.Element {
   const { id, name, class: look, isDisabled, read, setFailure } = props;
   async function download(): Promise<void> {
+    setFailure(undefined);
     try {
       downloadCsv(await read(), name);
-      setFailure(undefined);
     } catch (thrown) {
       setFailure(asApiError(thrown).message);
     }

@@ -341,6 +341,19 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     await expect.poll(() => page.getByRole('link', { name: 'test' }).count()).toBe(1);
   });
 
+  it('says that it shows what is old, also where a download failed before', async () => {
+    await start();
+    const { page } = shown;
+    await page.clock.install();
+    await shown.open('#/requests');
+    await page.locator('#request-rows').waitFor();
+    await page.route(/requests\?/, (route) => route.abort());
+    await page.locator('#requests-csv').click();
+    await page.locator('#notice').getByText('The server does not answer.', { exact: true }).waitFor();
+    await page.clock.fastForward('02:00');
+    await page.locator('#notice').getByText('Showing data as of').waitFor();
+  });
+
   it('keeps what each view showed while the store is away, and goes on once it is back', async () => {
     await start({ account: { onError: () => {} } });
     const { page, gateway } = shown;

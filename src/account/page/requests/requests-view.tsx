@@ -69,7 +69,7 @@ function RequestList({ session, route: { query } }: ViewProps): JSX.Element {
     <ViewBody
       title="Requests"
       about="What was asked with your keys. The log holds no prompts and no answers."
-      notice={failure ?? notice}
+      notice={notice ?? failure}
       controls={
         <CsvButton
           id="requests-csv"

@@ -40,7 +40,7 @@ export function StatementsView({ session, route: { id } }: ViewProps): JSX.Eleme
     <ViewBody
       title="Statements"
       about="What was added and spent. Months are in UTC, times in your time zone."
-      notice={failure ?? notice}
+      notice={notice ?? failure}
       controls={
         <>
           <MonthLinks month={month} />

@@ -60,7 +60,7 @@ export function UsageView({ session, me, route: { query } }: ViewProps): JSX.Ele
     <ViewBody
       title="Usage"
       about={data && `Days are in UTC. As of ${clock(at)}.`}
-      notice={failure ?? notice}
+      notice={notice ?? failure}
       controls={
         <>
           <Choices label="Range" choices={ranges} />
