@@ -11,7 +11,7 @@ export interface FilterChipProps {
 export function FilterChip({ name, value, href }: FilterChipProps): JSX.Element {
   return (
     <a class="filter" aria-label={`Remove the filter ${name}`} href={href}>
-      {`${name}: ${value}`} <span aria-hidden="true">×</span>
+      <span>{`${name}: ${value}`}</span> <span aria-hidden="true">×</span>
     </a>
   );
 }

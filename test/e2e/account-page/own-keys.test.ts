@@ -43,6 +43,33 @@ describe.skipIf(!CHROMIUM)("a customer's keys on the account page", () => {
     expect(key).toMatchObject({ budget: { amount: '1.00', per: 'month' }, requestsPerMinute: 60 });
   });
 
+  it.each([390, 1280])('fit in %d px, whatever their names are', async (width) => {
+    await start({});
+    const { page, gateway } = shown;
+    const { id } = await gateway.router.keys.create({
+      account: 'acct',
+      name: 'y'.repeat(200),
+      metadata: { managed_by: 'customer' },
+    });
+    await page.setViewportSize({ width, height: 800 });
+    const tooWide = (): Promise<unknown> =>
+      page.evaluate(
+        `[document.documentElement, ...document.querySelector('#page').shadowRoot
+          .querySelectorAll('.view-head, h1, h2, .card, .filter-bar, dialog, dialog :not(input)')]
+          .filter((box) => box.scrollWidth > box.clientWidth && box.clientWidth > 0)
+          .map((box) => box.outerHTML.slice(0, 80))`,
+      );
+    await shown.open(`#/keys/${id}`);
+    await page.getByRole('button', { name: /^Limits/ }).click();
+    await page.getByRole('dialog').waitFor();
+    expect(await tooWide()).toEqual([]);
+    for (const view of ['requests', 'usage']) {
+      await shown.open(`#/${view}?key=${id}`);
+      await page.getByRole('link', { name: 'Remove the filter key' }).getByText('yyy').waitFor();
+      expect(await tooWide()).toEqual([]);
+    }
+  });
+
   it('are asked for again where the host takes a key that has no account here', async () => {
     await start({
       isSignedOut: true,

@@ -280,6 +280,30 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
       .toEqual(['0', '1,500']);
   });
 
+  it.each([390, 1280])('fits in %d px with names that have no blank, and its forms do too', async (width) => {
+    shown = await startConsole(browser);
+    const { page, gateway } = shown;
+    const account = 'x'.repeat(128);
+    await gateway.router.credits.grant(account, '5.00', { id: 'g1' });
+    const { id } = await gateway.router.keys.create({ account, id: 'z'.repeat(64), name: 'y'.repeat(200) });
+    await page.setViewportSize({ width, height: 800 });
+    const tooWide = (): Promise<unknown> =>
+      page.evaluate(
+        `[...document.querySelectorAll('html, #report > p, h1, h2, .card, dialog, dialog :not(input)')]
+          .filter((box) => box.scrollWidth > box.clientWidth && box.clientWidth > 0)
+          .map((box) => box.outerHTML.slice(0, 80))`,
+      );
+    await shown.open(`#/accounts/${account}`);
+    await page.locator('#action-delete').click();
+    await page.getByRole('dialog').waitFor();
+    expect(await tooWide()).toEqual([]);
+    await shown.open(`#/keys/${id}?account=${account}`);
+    await page.locator('#key-title').waitFor();
+    await page.getByRole('button', { name: /^Limits/ }).click();
+    await page.getByRole('dialog').waitFor();
+    expect(await tooWide()).toEqual([]);
+  });
+
   it('shows hostile names as they are', async () => {
     shown = await startConsole(browser, {
       gateway: await startGateway({ retries: false, dimensions: { user: true } }),
