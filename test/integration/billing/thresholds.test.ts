@@ -250,7 +250,7 @@ describeEachStore('thresholds', (newLedger) => {
       const store = openStore(ledger());
       const since = (await store.claim?.('top-up acme', 3_600_000)) ?? 0;
       const run = (topUp: TopUp) => asked.push(topUp);
-      const first = open({ topUp: { below: '5.00', run } });
+      const first = open({ topUp: { below: '5.00', retryMs: 3_600_000, run } });
       await first.credits.grant('acme', '5.50', { id: 'welcome' });
       await charge(first, '1.00');
       await first.close();
