@@ -1,5 +1,8 @@
 import { ConfigError } from './config-error.ts';
 
+/** Windows editors write it at the start of a file. */
+const BOM = '\uFEFF';
+
 /**
  * Parses a JSON config with comments, and substitutes environment variables in its strings: `${NAME}`, or with a
  * default `${NAME:-default}`; `$${` is a literal `${`.
@@ -8,7 +11,7 @@ import { ConfigError } from './config-error.ts';
  */
 export function parseJsonConfig(text: string, path: string, env: NodeJS.ProcessEnv): unknown {
   // Some editors write a byte order mark, which `JSON.parse` refuses.
-  const plain = withoutComments(text.replace(/^\uFEFF/, ''));
+  const plain = withoutComments(text.startsWith(BOM) ? text.slice(BOM.length) : text);
   let parsed: unknown;
   try {
     parsed = JSON.parse(plain);
