@@ -1,6 +1,6 @@
 import { ConfigError } from './config-error.ts';
 
-/** Windows editors write it at the start of a file. */
+/** Some editors write a byte order mark, which `JSON.parse` refuses. */
 const BOM = '\uFEFF';
 
 /**
@@ -10,7 +10,6 @@ const BOM = '\uFEFF';
  * @throws {ConfigError} naming the line of a syntax error, or each option whose variable isn't set
  */
 export function parseJsonConfig(text: string, path: string, env: NodeJS.ProcessEnv): unknown {
-  // Some editors write a byte order mark, which `JSON.parse` refuses.
   const plain = withoutComments(text.startsWith(BOM) ? text.slice(BOM.length) : text);
   let parsed: unknown;
   try {
