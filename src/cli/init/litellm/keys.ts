@@ -209,8 +209,8 @@ const DEFAULT_PAYER: Payer = ['keys of no team or user', 'default'];
 
 /** An id that begins as no option, of the characters that a key's may have; undefined if nothing is left. */
 function idOf(name: string | undefined): string | undefined {
-  const id = name?.replaceAll(/[^A-Za-z0-9_-]+/g, '-').replaceAll(/^-+|-+$/g, '');
-  return id?.slice(0, 60) || undefined;
+  const words = name?.split(/[^A-Za-z0-9_]+/).filter((word) => word !== '');
+  return words?.join('-').slice(0, 60) || undefined;
 }
 
 function unique(scope: string, id: string, used: Set<string>): string {
