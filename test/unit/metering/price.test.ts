@@ -187,6 +187,17 @@ describe('a charge', () => {
     );
   });
 
+  it('in a service tier with a factor is that much for what is cached for an hour', () => {
+    const pricing = { input: '1', cacheWriteInput: '1.25', cacheWriteHourInput: '2', output: '3' };
+    const { serviceTiers } = parsePricing(
+      { ...pricing, serviceTiers: { priority: { factor: '1.5' } } },
+      OPTION,
+    );
+    const usage = { ...NOTHING, promptTokens: 100, cacheWriteTokens: 100, cacheWriteHourTokens: 60 };
+    // 40 × 1,875 + 60 × 3,000
+    expect(charge(usage, serviceTiers.get('priority')!)).toBe(255_000n);
+  });
+
   it('never exceeds every token at its dearest rate, and never lies below its fees', () => {
     fc.assert(
       fc.property(anyUsage(), anyPricing(), (usage, pricing) => {
@@ -282,6 +293,17 @@ describe('a price with tiers', () => {
         },
       ),
     );
+  });
+
+  it('covers no output where the money covers its prompt at the first tier alone', () => {
+    const tiers = [
+      { above: 100, input: '2', output: '2' },
+      { above: 200, input: '1', output: '1' },
+    ];
+    const dearer = parsePricing({ input: '1', output: '1', tiers }, OPTION);
+    expect(outputCovered(602_000n, 300, 0, dearer)).toBe(1);
+    expect(outputCovered(599_999n, 300, 0, dearer)).toBeUndefined();
+    expect(outputCovered(199_999n, 101, 0, dearer)).toBeUndefined();
   });
 
   it('has a version of its own, also where only the boundary differs', () => {

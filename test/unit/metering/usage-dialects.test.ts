@@ -328,6 +328,18 @@ describe('usage', () => {
     expect(usageOf(usage)).toMatchObject({ completionTokens: 12, reasoningTokens: 5 });
   });
 
+  it('has cached tokens and reasoning beside its counts, which its total shows', () => {
+    const usage = usageOf({
+      prompt_tokens: 100,
+      completion_tokens: 50,
+      total_tokens: 580,
+      prompt_tokens_details: { cached_tokens: 300, cache_write_tokens: 100 },
+      completion_tokens_details: { reasoning_tokens: 30 },
+    });
+    expect(usage).toMatchObject({ promptTokens: 500, cachedTokens: 300, cacheWriteTokens: 100 });
+    expect(usage).toMatchObject({ completionTokens: 80, reasoningTokens: 30 });
+  });
+
   it('of zero is zero', () => {
     expect(usageOf({ prompt_tokens: 0, completion_tokens: 0 })).toMatchObject({
       promptTokens: 0,
