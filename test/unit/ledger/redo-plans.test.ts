@@ -72,4 +72,17 @@ describe('a store that rolls back', () => {
     });
     expect(events).toEqual([]);
   });
+
+  it('has an allowance no more that was ended', async () => {
+    const { primary, store } = await openAccount(1000n);
+    await store.allow(ALLOW);
+    const copied = primary.length;
+    await store.endAllowance({ account: 'acme', id: 'pro', at: 'now' });
+    await failOver(primary, copied);
+    await pass(5000);
+    expect(await store.balance('acme')).toMatchObject({
+      available: 1000n,
+      allowances: [{ id: 'pro', until: expect.any(Number), version: 2 }],
+    });
+  });
 });
