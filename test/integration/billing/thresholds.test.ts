@@ -325,6 +325,15 @@ describeEachStore('thresholds', (newLedger) => {
       expect(asked[1]?.id).toBe(asked[0]?.id);
     });
 
+    it('tell what is held as unspent', async () => {
+      const router = open({ topUp: { below: '5.00', run: (topUp) => asked.push(topUp) } });
+      await router.credits.grant('acme', '6.00', { id: 'welcome' });
+      const large = await router.holds.open({ account: 'acme', model: 'job', amount: '3.00' });
+      await charge(router, '1.00');
+      await vi.waitFor(() => expect(asked).toMatchObject([{ unspent: '5.00' }]), { timeout: 20_000 });
+      await large.void();
+    });
+
     it('do not ask for a frozen account', async () => {
       const router = open({ topUp: { below: '5.00', run: (topUp) => asked.push(topUp) } });
       await router.credits.grant('acme', '5.50', { id: 'welcome' });
