@@ -18,7 +18,7 @@ import {
   settled,
   settlement,
 } from '../../helpers/reliable-store.ts';
-import { hashOf } from '../../contracts/ledger-fixture.ts';
+import { hashOf, requestId } from '../../contracts/ledger-fixture.ts';
 import { rollbackStore } from '../../helpers/rollback-store.ts';
 
 /** What waits for a grant that another gateway has made, and makes again after a rollback. */
@@ -70,18 +70,59 @@ describe('a charge that waits for a grant of another gateway', () => {
   });
 });
 
+describe('what is unpaid when the gateway is closed', () => {
+  inFakeTime();
+
+  it('is written off where no outbox keeps it', async () => {
+    const { store, events } = await openUnpaid();
+    await store.close();
+    expect(events.slice(1)).toEqual([
+      { type: 'write_off', account: 'acme', requestId: requestId(1), amount: '0.00000003' },
+      { type: 'repair_refused', account: 'acme', id: requestId(1), amount: '-0.00000003', code: 'no_funds' },
+    ]);
+  });
+
+  it('is reported where it is an adjustment, which no outbox keeps', async () => {
+    const outbox = new OutboxFolder(mkdtempSync(join(tmpdir(), 'waits-')));
+    const { store, events } = await openUnpaidAdjustment({ outbox });
+    await store.close();
+    expect(events.slice(1)).toEqual([
+      { type: 'repair_refused', account: 'acme', id: 'a1', amount: '-0.00000006', code: 'below_floor' },
+    ]);
+  });
+});
+
+describe('what was given up', () => {
+  inFakeTime();
+
+  it('is not charged after another rollback, though its grant is there', async () => {
+    const { primary, store, events, copied } = await openUnpaid();
+    await pass(35_000);
+    expect(typesOf(events)).toContain('write_off');
+    await primary.rollBackTo(copied);
+    await primary.grant(LATE);
+    await store.balance('acme');
+    await pass(10_000);
+    expect(await primary.balance('acme')).toMatchObject({ spent: 30n, available: 100n });
+  });
+
+  it('is not adjusted after another rollback, though its grant is there', async () => {
+    const { primary, store, events, copied } = await openUnpaidAdjustment();
+    await pass(35_000);
+    expect(typesOf(events)).toContain('repair_refused');
+    await primary.rollBackTo(copied);
+    await primary.grant(LATE);
+    await store.balance('acme');
+    await pass(10_000);
+    expect(await primary.balance('acme')).toMatchObject({ granted: 130n });
+  });
+});
+
 describe('an adjustment that a rollback took', () => {
   inFakeTime();
 
   it('waits for a grant of another gateway that covers it', async () => {
-    const primary = rollbackStore(clock);
-    const { store, events } = reliable(primary);
-    await store.grant({ account: 'acme', id: 'opening', amount: 30n });
-    const copied = primary.length;
-    await primary.grant(LATE);
-    await store.adjust({ account: 'acme', id: 'a1', delta: -60n, reason: '' });
-    await primary.rollBackTo(copied);
-    await Promise.resolve(store.admit(admission(1, 1n))).catch(() => {});
+    const { primary, events } = await openUnpaidAdjustment();
     await pass(10_000);
     await primary.grant(LATE);
     await pass(10_000);
@@ -133,6 +174,24 @@ describe('an account that was made again', () => {
     await pass(10_000);
     expect(await store.balance('acme')).toMatchObject({ granted: 57n });
   });
+
+  it('is charged what an earlier process left, which this one has not known it by', async () => {
+    const outbox = { outbox: new OutboxFolder(mkdtempSync(join(tmpdir(), 'waits-'))) };
+    const { primary, store } = await openAccount(100n, outbox);
+    primary.fault = 'refuse';
+    void Promise.resolve(store.settle(settlement(1, 60n))).catch(() => {});
+    await pass(100);
+    await store.close();
+    primary.fault = undefined;
+    await primary.rollBackTo(0);
+    const next = reliable(primary, outbox);
+    await next.store.balance('another');
+    await pass(1000);
+    expect(typesOf(next.events)).toEqual(['account_lost']);
+    await next.store.grant({ account: 'acme', id: 'again', amount: 100n, recreate: true });
+    await pass(10_000);
+    expect(await next.store.balance('acme')).toMatchObject({ spent: 60n, available: 40n });
+  });
 });
 
 describe('a hold that was lost', () => {
@@ -145,8 +204,7 @@ describe('a hold that was lost', () => {
     await primary.rollBackTo(copied);
     const admit = primary.admit.bind(primary);
     primary.admit = () => Promise.reject(new StoreUnavailableError('no'));
-    const { requestId } = admission(1, 5n);
-    const renewal = { account: 'acme', requestId, hold: 5n, leaseMs: 60_000, checkpoint: 0n };
+    const renewal = { account: 'acme', requestId: requestId(1), hold: 5n, leaseMs: 60_000, checkpoint: 0n };
     const renewed = store.extend(renewal).catch((error: unknown) => error);
     await pass(10_000);
     primary.admit = admit;
@@ -168,6 +226,19 @@ async function openUnpaid(options: Partial<ReliableStoreOptions> = {}) {
   await store.settle(settlement(1, 60n));
   await pass(1000);
   expect(await primary.balance('acme')).toMatchObject({ spent: 30n });
+  return { primary, store, events, copied };
+}
+
+/** An adjustment of 60 that the 30 that are left don't cover, because a rollback took the 100 that did. */
+async function openUnpaidAdjustment(options: Partial<ReliableStoreOptions> = {}) {
+  const primary = rollbackStore(clock);
+  const { store, events } = reliable(primary, options);
+  await store.grant({ account: 'acme', id: 'opening', amount: 30n });
+  const copied = primary.length;
+  await primary.grant(LATE);
+  await store.adjust({ account: 'acme', id: 'a1', delta: -60n, reason: '' });
+  await primary.rollBackTo(copied);
+  await Promise.resolve(store.admit(admission(1, 1n))).catch(() => {});
   return { primary, store, events, copied };
 }
 
