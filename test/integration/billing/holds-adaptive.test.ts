@@ -413,6 +413,19 @@ describe('a stream whose hold can not grow', () => {
     answerGrowth();
   });
 
+  it('does not ask for more with each piece', async () => {
+    await start('0.004');
+    const stream = await open();
+    for (let piece = 0; piece < 13; piece++) {
+      await stream.send(100);
+      expect(await stream.receive(100)).toBe(100);
+    }
+    // Twice as much, and what is left: 1,329 tokens; past 60 % of them twice as much once, 142,000 + 2,658 × 3,000.
+    expect(store.growths).toEqual([6_286_000n, 4_000_000n, 8_116_000n]);
+    stream.end(text('', 'stop'), DONE);
+    await stream.receive(1);
+  });
+
   it('goes on where money has come in meanwhile', async () => {
     await start('0.0035');
     const stream = await open();
