@@ -4,7 +4,14 @@ import { DetachedRead, DetachedReads } from '../../../src/http/detached-reads.ts
 import { ClientDisconnectedError } from '../../../src/http/exchange.ts';
 import { PRESETS } from '../../../src/catalog/presets.ts';
 import { resolveProvider } from '../../../src/catalog/resolve-provider.ts';
-import { reasonsSilently } from '../../../src/upstream/abandoned-answers.ts';
+import type { Target } from '../../../src/catalog/model.ts';
+import {
+  type AbandonedQuote,
+  isReadToEnd,
+  reasonsSilently,
+} from '../../../src/upstream/abandoned-answers.ts';
+import { EstimateCalibration } from '../../../src/metering/estimate-calibration.ts';
+import { FREE } from '../../../src/metering/price.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { chunk, DONE, hang, reset, type Script, stream } from '../../../src/testing.ts';
 import type { Settled } from '../../../src/index.ts';
@@ -117,6 +124,18 @@ describe('a model', () => {
     ).split(' '),
   )('is not: %s', (name) => {
     expect(reasonsSilently(name)).toBe(false);
+  });
+
+  it.each<[string, boolean, 'abort' | 'drain' | undefined, boolean]>([
+    ['is read to the end', false, undefined, true],
+    ['is not, with the client’s own key', true, undefined, false],
+    ['is, also with that, where its provider says so', true, 'drain', true],
+    ['is not where its provider says so', false, 'abort', false],
+  ])('that reasons silently: its abandoned answer %s', (_, usesByok, onDisconnect, isRead) => {
+    const target = { provider: { onDisconnect }, model: 'o3', price: FREE, usesByok } as unknown as Target;
+    const size = { images: 0, audioBytes: 0, files: 0, linkedFiles: 0 } as AbandonedQuote['size'];
+    const quote = { size, predictedTokens: undefined, webSearchesNeeded: 0 };
+    expect(isReadToEnd(target, 'acct', quote, new EstimateCalibration())).toBe(isRead);
   });
 });
 
