@@ -84,28 +84,34 @@ describe('GET /key', () => {
     expect(data).toMatchObject({ expires_at: expiresAt.toISOString(), rate_limit: { requests: 60 } });
   });
 
-  it('has all budgets of the key, and that which is next to end', async () => {
-    const { key } = await gateway.router.keys.create({
-      account: 'acct',
-      budget: [
-        { amount: '1.00', per: 'month' },
-        { amount: '0.50', per: 'lifetime' },
-      ],
-    });
-    const charged = await charge(key);
-    const { budgets, effective_budget: tightest } = (await get('/key', key)).body.data;
-    expect(budgets).toMatchObject([
-      {
-        scope: 'key_limit',
-        limit_usd: 1,
-        reset_interval: 'monthly',
-        resets_at: expect.stringMatching(/-01T00:00:00/),
-      },
-      { scope: 'key_limit', limit_usd: 0.5, spend_usd: charged, reset_interval: null, resets_at: null },
-    ]);
-    expect(tightest).toEqual(budgets[1]);
-    expect(tightest.remaining_usd).toBeCloseTo(0.5 - charged, 9);
-  });
+  it.each([
+    ['last', ['1.00', '0.50']],
+    ['first', ['0.40', '0.50']],
+  ] as const)(
+    'has all budgets of the key, and the one with the least money left, which is the %s',
+    async (at, [month, all]) => {
+      const { key } = await gateway.router.keys.create({
+        account: 'acct',
+        budget: [
+          { amount: month, per: 'month' },
+          { amount: all, per: 'lifetime' },
+        ],
+      });
+      const charged = await charge(key);
+      const { budgets, effective_budget: tightest } = (await get('/key', key)).body.data;
+      expect(budgets).toMatchObject([
+        {
+          scope: 'key_limit',
+          limit_usd: Number(month),
+          reset_interval: 'monthly',
+          resets_at: expect.stringMatching(/-01T00:00:00/),
+        },
+        { scope: 'key_limit', limit_usd: 0.5, spend_usd: charged, reset_interval: null, resets_at: null },
+      ]);
+      expect(tightest).toEqual(budgets.at(at === 'first' ? 0 : 1));
+      expect(tightest.remaining_usd).toBeCloseTo((at === 'first' ? 0.4 : 0.5) - charged, 9);
+    },
+  );
 
   it('has the budget of a session, before and after its first request', async () => {
     const { session } = gateway.router.sessions.create({
