@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { ApiKeyConflictError, type ChatCompletionsRouterOptions, MemoryStore } from '../../../src/index.ts';
 import { clientsOf, type Gateway, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
@@ -278,6 +278,16 @@ describe('a paused key', () => {
 });
 
 describe('a key that is found', () => {
+  it('is looked for in no account by a secret that no key has any more', async () => {
+    const { router, store } = await start();
+    const { key } = await router.keys.create({ account: 'acct', id: 'prod' });
+    await router.keys.rotate('acct', 'prod');
+    const accounts = vi.spyOn(store, 'accounts');
+    expect(await router.keys.find(key)).toEqual([]);
+    expect(accounts).not.toHaveBeenCalled();
+    expect(await router.keys.find('prod')).toHaveLength(1);
+  });
+
   it('is one by its secret, and all by their id; the only one is revoked by either', async () => {
     const { router } = await start();
     const { keys } = router;

@@ -106,6 +106,7 @@ describe('a session', () => {
 
   it.each([
     ['short', 'sessions.secret must be a string of 32 to 512 characters, got 5 characters'],
+    ['x'.repeat(513), 'sessions.secret must be a string of 32 to 512 characters, got 513 characters'],
     [[], 'sessions.secret must be one or more secrets'],
     [undefined, 'sessions.secret must be a string of 32 to 512 characters, got undefined'],
   ])('needs a secret: %j', (secret, message) => {
