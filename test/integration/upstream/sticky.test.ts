@@ -376,6 +376,17 @@ describe('a model', () => {
     expect(await turn({ session: 's1' })).toBe('first sk-first');
   });
 
+  it('with one target and one key is kept for its fallback, which has more', async () => {
+    const small = { targets: ['first/s'] as const, pricing: PRICING, maxOutputTokens: 1000 };
+    await start({ clientRouting: true, models: { 'acme/small': small } });
+    const fields = { model: 'acme/small', models: ['acme/fast'] };
+    breakDown('first', 'second');
+    expect(await turn({ session: 's1', fields })).toBe('third sk-third');
+    breakDown('first');
+    expect(await turn({ session: 's1', fields })).toBe('third sk-third');
+    expect(ended.map(({ sticky }) => sticky)).toEqual(['new', 'kept']);
+  });
+
   it('with one target and one key remembers nothing', async () => {
     await start({}, { targets: ['first/a'] });
     expect(await turn({ session: 's1' })).toBe('first sk-first');

@@ -38,6 +38,14 @@ describe('the room of a request', () => {
     expect(room.take(second, '')).toBe(true);
   });
 
+  it('is of one model, where a wildcard’s targets share their health', () => {
+    const room = roomOf(new Capacity());
+    const [one, other] = [TARGET, { ...TARGET, model: 'other' }];
+    expect(room.reserve([other])).toBe(0);
+    expect(room.inOrder([one, other])).toEqual([other, one]);
+    expect([room.keyAt(one), room.keyAt(other)]).toEqual([undefined, '']);
+  });
+
   it('is not reserved any more at a target that it does not begin with', () => {
     const capacity = new Capacity();
     const room = roomOf(capacity);
