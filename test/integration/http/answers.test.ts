@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
-import { completionBody, DONE, STREAM, USAGE_EVENT } from '../../helpers/provider.ts';
+import { answerJson, completionBody, DONE, STREAM, USAGE_EVENT } from '../../helpers/provider.ts';
 
 describe('an answer of an odd kind', () => {
   let gateway: Gateway;
@@ -76,6 +76,16 @@ describe('an answer of an odd kind', () => {
       expect(got).not.toContain('transfer-encoding');
     },
   );
+
+  it('is a cut one where its JSON is, though it is as long as it said', async () => {
+    const body = completionBody().slice(0, 200);
+    gateway.provider.script = answerJson(body, 200, { 'content-length': '200' });
+    const settled = gateway.nextSettled();
+    // All that the provider sent: the client finds out by the JSON.
+    expect(await (await gateway.post(QUESTION)).text()).toBe(body);
+    expect(await settled).toMatchObject({ ending: 'upstream_cut', usageSource: 'estimated' });
+    expect(gateway.errors).toMatchObject([{ name: 'UpstreamError', code: 'upstream_cut' }]);
+  });
 
   it('ends where its connection does, if it told no length', async () => {
     gateway.provider.script = (response) => {
