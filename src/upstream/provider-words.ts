@@ -27,7 +27,7 @@ export interface WordTerms {
   readonly slotOf: (provider: Provider, key: string, model: string) => FleetSlot | undefined;
   /** A minute has 60 of these. */
   readonly bucketMs: number;
-  /** Called with the time until which requests have to look at what is left. */
+  /** Called with the time until which requests have to look at what is left; 0: nothing is scarce. */
   readonly onScarce: (until: number) => void;
 }
 
@@ -138,7 +138,7 @@ export class ProviderWord implements SharedWord {
     this.requests.hear(requests, now);
     this.tokens.hear(tokens, now);
     const until = Math.max(this.requests.lacksUntil(Infinity, now), this.tokens.lacksUntil(Infinity, now));
-    if (until > 0) this.#terms.onScarce(until);
+    this.#terms.onScarce(until);
   }
 
   forget(): void {
@@ -156,7 +156,7 @@ export class ProviderWord implements SharedWord {
     const { requests, tokens } = this;
     const few = FEW_OF_LARGEST * this.#largest.tokens;
     const until = Math.max(requests.lacksUntil(FEW_REQUESTS, now), tokens.lacksUntil(few, now));
-    if (until > 0) this.#terms.onScarce(until);
+    this.#terms.onScarce(until);
     const isScarce =
       until > 0 ||
       requests.leftAt(now) < SCARCE_MINUTES * this.#sentRequests.sumAt(now) ||
