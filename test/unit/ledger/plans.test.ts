@@ -311,6 +311,32 @@ describe('plans', () => {
       });
     });
 
+    it('has what was refunded of an earlier month, and the rest of a charge of it', async () => {
+      at('2026-02-28T12:00Z');
+      await credits.grant('acme', '100', { id: 'feb' });
+      const refunded = await spend(1, 10n, 'gpt', 'web');
+      const hold = 10_000_000_000n;
+      const request = { account: 'acme', key: 'late', requestId: requestId(2, now) };
+      const admission = { ...request, want: hold, min: hold, leaseMs: 1000, tokens: 0, externalKey: true };
+      await store.admit({ ...admission, notAfter: Infinity });
+      await store.extend({ ...admission, hold, checkpoint: hold / 2n });
+      now += DAY / 4;
+      await store.sweep(10);
+      at('2026-03-01T00:00Z');
+      await credits.refund(refunded, { account: 'acme', reason: 'b' });
+      await store.settle({ ...request, amount: hold, model: 'm', usage: USAGE, force: true });
+      expect(await credits.statement('acme', '2026-03')).toMatchObject({
+        opening: '85.00',
+        charged: '5.00',
+        refunded: '10.00',
+        closing: '90.00',
+        charges: [
+          { model: 'gpt', key: 'web', requests: 0, charged: '0.00', refunded: '10.00' },
+          { model: 'm', key: 'late', requests: 0, charged: '5.00', refunded: '0.00' },
+        ],
+      });
+    });
+
     it('is refused for a month of which lines were compacted', async () => {
       at('2026-02-20T00:00Z');
       await credits.grant('acme', '100', { id: 'feb' });
