@@ -275,6 +275,16 @@ describe('a paused key', () => {
     await one.router.keys.revoke('acct', id);
     await expect(one.router.keys.resume('acct', id)).rejects.toThrow(ApiKeyConflictError);
   });
+
+  it('reads nothing of its account, in a process that has not known it', async () => {
+    const { router, store, key } = await start();
+    const { id } = (await router.keys.list('acct'))[0]!;
+    await router.keys.pause('acct', id);
+    const { fetch } = clientsOf((await start({ store })).baseURL, key);
+    for (const path of ['/models', '/credits', '/key', '/usage']) {
+      expect(await errorOf(await fetch(path))).toMatchObject({ status: 401, code: 'paused_api_key' });
+    }
+  });
 });
 
 describe('a key that is found', () => {
