@@ -180,6 +180,30 @@ describe('credits', () => {
     ]);
   });
 
+  it('reads the journal from its newest entry, page by page, to what is compacted', async () => {
+    for (let n = 1; n <= 10; n++) await credits.grant('acme', '1', { id: `g${n}` });
+    const positions = async (after?: number, limit = 4): Promise<number[]> => {
+      const options = { order: 'newest', limit, ...(after !== undefined && { after }) } as const;
+      return (await credits.journal('acme', options)).map(({ position }) => position);
+    };
+    expect([await positions(), await positions(7), await positions(3)]).toEqual([
+      [10, 9, 8, 7],
+      [6, 5, 4, 3],
+      [2, 1],
+    ]);
+    expect([await positions(1), await positions(0), await positions(undefined, 10)]).toEqual([
+      [],
+      [],
+      [10, 9, 8, 7, 6, 5, 4, 3, 2, 1],
+    ]);
+    await credits.compact('acme', 6);
+    expect([await positions(9), await positions(8), await positions(5)]).toEqual([[8, 7], [7], []]);
+    expect(await credits.journal('none', { order: 'newest' })).toEqual([]);
+    await expect(credits.journal('acme', { order: 'latest' as 'newest' })).rejects.toThrow(
+      "order must be 'oldest' or 'newest', got \"latest\"",
+    );
+  });
+
   it('reads 100 entries of the journal unless asked for fewer', async () => {
     await credits.grant('acme', '1', { id: 'g1' });
     for (let n = 1; n <= 100; n++) await credits.adjust('acme', '1', { id: `a${n}`, reason: '' });
