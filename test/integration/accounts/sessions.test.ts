@@ -76,6 +76,23 @@ describe('a session', () => {
     });
   });
 
+  it('learns what is left of it once it was used', async () => {
+    const { session, id } = gateway.router.sessions.create(SESSION);
+    const settled = gateway.nextSettled();
+    await (await gateway.post(QUESTION, bearer(session))).text();
+    await settled;
+    const body = (await (await gateway.fetch('/credits', bearer(session))).json()) as object;
+    expect(body).toMatchObject({
+      balance: '0.499955',
+      total_used: '0.000045',
+      held: '0.00',
+      key: { id, budget: { amount: '0.50', spent: '0.000045', left: '0.499955' } },
+      data: { total_credits: 0.5, total_usage: 0.000045 },
+    });
+    // Nothing else of the account.
+    expect(Object.keys(body)).toEqual(['balance', 'total_used', 'held', 'currency', 'key', 'data']);
+  });
+
   it('leaves other keys as they are', async () => {
     const response = await gateway.post(QUESTION, bearer(gateway.key));
     expect(response.status).toBe(200);
