@@ -192,6 +192,18 @@ describe('webhooks', () => {
     await expect.poll(pauses).toEqual([950, 1900]);
   });
 
+  it('are sent four at once again after the endpoint has recovered', async () => {
+    const sender = open();
+    answer = (response) => response.writeHead(received.length < 2 ? 503 : 204).end();
+    cross(sender);
+    while (received.length < 2) await once(arrivals, 'delivery');
+    await expect.poll(() => sender.waiting).toBe(0);
+    answer = () => {};
+    for (let n = 0; n < 4; n++) cross(sender);
+    while (received.length < 6) await once(arrivals, 'delivery');
+    expect(new Set(idsReceived()).size).toBe(5);
+  });
+
   it('are kept in their folder, from which the next process sends them', async () => {
     const sender = open({ dir });
     answer = (response) => response.destroy();
