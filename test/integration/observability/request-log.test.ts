@@ -247,6 +247,17 @@ describeEachStore('the log of requests', (ledger) => {
     expect((await lookUp(router, 'other')).status).toBe(404);
   });
 
+  it('answers GET /generation of no request that was refused', async () => {
+    const gateway = await start({ store: ledger()() });
+    const id = await ask(gateway, { ...QUESTION, model: 'acme/none' });
+    await expect
+      .poll(async () => (await gateway.router.requestLog.search()).requests)
+      .toMatchObject([{ id, state: 'refused' }]);
+    const response = await gateway.fetch(`/generation?id=${id}`);
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ error: { code: 'generation_not_found' } });
+  });
+
   it('does not begin again with the key of a deleted account', async () => {
     const open = ledger();
     const gateway = await start({ store: open() });
