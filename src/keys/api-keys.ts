@@ -303,10 +303,10 @@ async function findKeys(store: LedgerStore, secretOrId: string): Promise<readonl
   for await (const account of store.accounts()) {
     accounts.push(account);
     if (accounts.length === AT_ONCE) await readSome();
-    if (keys.length >= MAX_FOUND) return keys.slice(0, MAX_FOUND);
+    if (keys.length >= MAX_FOUND) break;
   }
   await readSome();
-  return keys;
+  return keys.slice(0, MAX_FOUND);
 }
 
 async function rotateKey(
