@@ -105,9 +105,9 @@ function block(bench: Bench): (proxy: Proxy) => Promise<Round> {
     if (!proxy.node) return {};
     const blocks: number[] = [];
     for (let n = 0; n < 5; n++) {
-      await proxy.node.ask('block');
+      await proxy.node.ask('watchBlocks');
       await bench.load.ask<Requests>('open', { ...addressOf(proxy), ...request });
-      blocks.push(await proxy.node.ask<number>('block'));
+      blocks.push(await proxy.node.ask<number>('longestBlockMs'));
     }
     return { blockMs: median(blocks) };
   };

@@ -1,5 +1,6 @@
 import type { Server } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { GCProfiler, getHeapStatistics } from 'node:v8';
 
 /** What a process holds once its garbage was collected. */
@@ -12,7 +13,7 @@ type Answers = Readonly<Record<string, (argument: never) => unknown>>;
 
 /** Tells the parent the port, then answers its questions: those below, and those given. */
 export function answerParent(server: Server | undefined, answers: Answers = {}): void {
-  const all: Answers = { cpuUs, memory, block: blockQuestion(), ...allocationQuestions(), ...answers };
+  const all: Answers = { cpuUs, memory, ...blockQuestions(), ...allocationQuestions(), ...answers };
   process.on('message', (message: { readonly question: string; readonly argument: never }) => {
     void Promise.resolve(all[message.question]?.(message.argument)).then((answer) =>
       process.send?.({ answer }),
@@ -39,14 +40,23 @@ function memory(): Memory {
   return { rssBytes: rss, heapBytes: heapUsed };
 }
 
-/** The longest time, since it was last asked, in which the event loop did not turn; in ms. */
-function blockQuestion(): () => number {
+/**
+ * The longest time between two questions in which the event loop did not turn.
+ *
+ * It is watched only then: a timer of 1 ms costs a process that waits for its turn more than anything else does.
+ */
+function blockQuestions(): Answers {
   const delay = monitorEventLoopDelay({ resolution: 1 });
-  delay.enable();
-  return () => {
-    const longest = delay.max / 1e6;
-    delay.reset();
-    return longest;
+  return {
+    watchBlocks: async () => {
+      delay.reset();
+      delay.enable();
+      await sleep(5); // the first tick is compared with none
+    },
+    longestBlockMs: () => {
+      delay.disable();
+      return delay.max / 1e6;
+    },
   };
 }
 
