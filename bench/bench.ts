@@ -97,15 +97,30 @@ try {
     console.table(found.map(printed));
     console.log(`${minutes()} minutes so far`);
     figures.push(...found);
+    save(peers.versions, figures, skipped); // a later part may fail
   }
   for (const line of peers.missing) console.log(line);
+  console.log(`\n${save(peers.versions, figures, skipped)}`);
+} finally {
+  await Promise.all([upstream.stop(), load.stop()]);
+  redis.disconnect();
+  await redisServer.stop();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** Writes what was measured so far, and returns its tables. */
+function save(
+  peers: Readonly<Record<string, string>>,
+  figures: readonly Figure[],
+  skipped: readonly string[],
+): string {
   const machine = {
     node: process.version,
     cpu: cpus()[0]?.model ?? 'unknown',
     cores,
     commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim(),
     at: new Date().toISOString(),
-    peers: peers.versions,
+    peers,
     ...(skipped.length > 0 && { skipped }),
     ...(isQuick && { quick: true }),
   };
@@ -114,12 +129,7 @@ try {
   writeFileSync(join(results, 'bench.json'), `${JSON.stringify({ machine, figures }, undefined, 2)}\n`);
   const markdown = markdownOf(machine, figures);
   writeFileSync(join(results, 'tables.md'), markdown);
-  console.log(`\n${markdown}`);
-} finally {
-  await Promise.all([upstream.stop(), load.stop()]);
-  redis.disconnect();
-  await redisServer.stop();
-  rmSync(folder, { recursive: true, force: true });
+  return markdown;
 }
 
 function minutes(): string {

@@ -13,7 +13,10 @@ export async function measureMemory(bench: Bench): Promise<readonly Figure[]> {
     const proxy = await startProxy(name, bench.context);
     const streams = Math.min(bench.isQuick ? 500 : STREAMS, proxy.mostStreams ?? Infinity);
     const target = { ...addressOf(proxy), model: 'stream-1000-2000', bytes: 1024 };
-    const hold = (count: number): Promise<number> => bench.load.ask('hold', { ...target, streams: count });
+    const hold = async (count: number): Promise<void> => {
+      const standing = await bench.load.ask<number>('hold', { ...target, streams: count });
+      if (standing < count) throw new Error(`${name} has begun ${standing} of ${count} streams`);
+    };
     const heapBytes = async (): Promise<number> => (await proxy.node?.memory())?.heapBytes ?? Number.NaN;
     try {
       await hold(64); // what a first request loads and compiles belongs to no stream

@@ -151,7 +151,7 @@ answerParent(undefined, {
     return tally.result();
   },
 
-  /** Says how many streams stand: fewer than were asked for where their first bytes took too long. */
+  /** Says how many streams stand: fewer than were asked for where some failed, or their first bytes took too long. */
   hold: async ({
     streams,
     mostSeconds = Infinity,
@@ -159,22 +159,26 @@ answerParent(undefined, {
   }: Omit<Streams, 'seconds'> & Limit): Promise<number> => {
     const request = requestBytes(target);
     const until = performance.now() + mostSeconds * 1000;
-    let standing = 0;
-    const one = async (): Promise<void> => {
-      const socket = net.connect(target.port, '127.0.0.1');
-      socket.on('error', () => {});
-      socket.on('data', (bytes) => heldTally?.read(bytes));
-      socket.write(request);
-      held.push(socket);
-      await Promise.race([once(socket, 'data'), once(socket, 'close')]);
-    };
+    const begunSockets = new Set<net.Socket>();
+    const one = (): Promise<void> =>
+      new Promise((resolve) => {
+        const socket = net.connect(target.port, '127.0.0.1');
+        held.push(socket);
+        socket.on('error', () => {});
+        socket.once('close', () => resolve());
+        socket.once('data', (bytes) => {
+          if (bytes.toString('latin1', 0, OK.length) === OK) begunSockets.add(socket);
+          resolve();
+        });
+        socket.on('data', (bytes) => heldTally?.read(bytes));
+        socket.write(request);
+      });
     for (let left = streams; left > 0 && performance.now() < until; left -= AT_ONCE) {
-      const some = Math.min(left, AT_ONCE);
-      const begun = Promise.all(Array.from({ length: some }, one)).then(() => (standing += some));
+      const begun = Promise.all(Array.from({ length: Math.min(left, AT_ONCE) }, one));
       const limit = mostSeconds === Infinity ? [] : [sleep(until - performance.now())];
       await Promise.race([begun, ...limit]);
     }
-    return standing;
+    return [...begunSockets].filter(({ destroyed }) => !destroyed).length;
   },
 
   watch: async ({ seconds }: Watch): Promise<Chunks> => {
@@ -199,6 +203,7 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 /** Longer than what follows `[DONE]`. */
 const END_BYTES = 64;
 const LAST_CHUNK = Buffer.from('\r\n0\r\n\r\n');
+const OK = 'HTTP/1.1 200';
 const CONTENT_LENGTH = /\r\ncontent-length: *(\d+)/i;
 
 /** What streams were received, and when. */
@@ -305,7 +310,7 @@ class Connection {
           tail = tail.subarray(-LAST_CHUNK.length);
           if (!tail.equals(LAST_CHUNK)) return;
         }
-        resolve(head.startsWith('HTTP/1.1 200'));
+        resolve(head.startsWith(OK));
       };
       socket.write(request);
     });
