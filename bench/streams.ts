@@ -68,7 +68,7 @@ const BURST: readonly Row[] = [
   { key: 'failed', what: '32 streams at full speed, failed', ...FAILURES },
 ];
 
-/** Streams that last a second: one begins every 10 ms, so that their chunks don't come at the same moments. */
+/** Streams that last a second, of which one begins every 10 ms. */
 async function begin(bench: Bench, proxy: Proxy, seconds: number): Promise<Round> {
   const before = await proxy.cpuUs();
   const done = await bench.load.ask<Chunks>('steady', {

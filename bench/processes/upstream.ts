@@ -84,13 +84,20 @@ function jsonAnswer(size: number): Buffer {
 const STREAM_HEAD =
   'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n';
 
-/** An interval of 0 sends all chunks at once, as fast as they are read. */
+let begun = 0;
+
+/**
+ * An interval of 0 sends all chunks at once, as fast as they are read.
+ *
+ * Those of streams that begin together don't leave together, as those of different models don't: the first interval of each stream
+ * has another length. Each chunk is due at a time of its own, because intervals, which begin when a timer runs, fall into step.
+ */
 function stream(socket: net.Socket, count: number, intervalMs: number): void {
   let sent = 0;
   let timer: NodeJS.Timeout | undefined;
   streams.open += 1;
   socket.once('close', () => {
-    clearInterval(timer);
+    clearTimeout(timer);
     if (sent < count) streams.open -= 1;
   });
   const next = (): boolean => {
@@ -98,10 +105,7 @@ function stream(socket: net.Socket, count: number, intervalMs: number): void {
     const isLast = sent === count;
     const head = sent === 1 ? STREAM_HEAD : '';
     const more = socket.write(head + chunk(event(sent)) + (isLast ? end() : ''));
-    if (isLast) {
-      streams.open -= 1;
-      clearInterval(timer);
-    }
+    if (isLast) streams.open -= 1;
     return more;
   };
   if (intervalMs === 0) {
@@ -115,9 +119,19 @@ function stream(socket: net.Socket, count: number, intervalMs: number): void {
     pump();
     return;
   }
-  next();
-  if (sent < count) timer = setInterval(next, intervalMs);
+  begun += 1;
+  let dueAt = performance.now() + ((begun * PHASE) % 1) * intervalMs;
+  const tick = (): void => {
+    next();
+    if (sent === count) return;
+    timer = setTimeout(tick, Math.max(1, dueAt - performance.now()));
+    dueAt += intervalMs;
+  };
+  tick();
 }
+
+/** The golden ratio's: its multiples are spread evenly, however many there are. */
+const PHASE = 0.618;
 
 function end(): string {
   return `${LAST_EVENTS.map(chunk).join('')}0\r\n\r\n`;
