@@ -236,8 +236,10 @@ class ChunkTally {
     let isFirst = true;
     let end = '';
     const isOk = await connection.ask(request, (bytes) => {
-      if (isFirst) this.#firstMs.push(performance.now() - from);
-      isFirst = false;
+      if (isFirst && bytes.includes(DATA)) {
+        isFirst = false;
+        this.#firstMs.push(performance.now() - from);
+      }
       end = (end + bytes.toString('latin1', Math.max(0, bytes.length - END_BYTES))).slice(-END_BYTES);
       this.read(bytes);
     });
