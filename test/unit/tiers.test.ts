@@ -3,6 +3,7 @@ import { globSync } from 'node:fs';
 import { expect, it } from 'vitest';
 
 import config from '../../vitest.config.ts';
+import { closingLine } from '../helpers/closing-line.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 
@@ -21,4 +22,9 @@ it('has each test in one tier', () => {
   const all = filesOf(['test/**/*.test.ts'], ['test/e2e/package/contracts/**']);
   expect(all.length).toBeGreaterThan(200);
   expect(inTiers.toSorted()).toEqual(all.toSorted());
+});
+
+it('counts an error that no test caught as a failure', () => {
+  expect(closingLine([], [new Error('unhandled')])).toBe('0 passed, 1 failed, 0 skipped');
+  expect(closingLine([], [])).toBeUndefined();
 });
