@@ -73,6 +73,7 @@ async function express(cwd: string): Promise<void> {
   const command = `PORT=${port} ${provider.output().trim()}`;
   const server = await timed('node server.mjs', () => start(command, cwd, /Listening/));
 
+  await expect(start(command, cwd, /Listening/)).rejects.toThrow(/node server\.mjs ended/);
   const [createKey = '', grant = ''] = commands('npx chat-completions-router ').slice(1);
   const created = await timed(createKey, () => shell(createKey, cwd));
   const [key] = /sk-ccr-\w+/.exec(created) ?? [];
