@@ -31,7 +31,8 @@ const app = express();
 app.use('/v1', router);
 app.use('/admin', admin); // in your app: behind a limit of requests, and not on the public address
 
-const server = app.listen(port, '127.0.0.1', async () => {
+const server = app.listen(port, '127.0.0.1', async (error) => {
+  if (error) throw error;
   await announce(router, server);
   const address = `http://localhost:${listening(server)}/admin`;
   console.log(`  Admin     ${address}   a page, which asks for the token

@@ -29,7 +29,10 @@ const app = express();
 app.use('/v1', router);
 app.get('/metrics', metrics.handler);
 
-const server = app.listen(port, '127.0.0.1', () => announce(router, server));
+const server = app.listen(port, '127.0.0.1', (error) => {
+  if (error) throw error;
+  void announce(router, server);
+});
 
 async function close(): Promise<void> {
   server.close(); // takes no new connections

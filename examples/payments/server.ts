@@ -47,7 +47,8 @@ const app = createApp({
   account: 'demo',
 });
 
-const server = app.listen(port, '127.0.0.1', async () => {
+const server = app.listen(port, '127.0.0.1', async (error) => {
+  if (error) throw error;
   await announce(router, server);
   const address = `localhost:${listening(server)}`;
   console.log(`

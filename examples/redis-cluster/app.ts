@@ -16,9 +16,10 @@ await router.ready(); // says now what would keep Redis from being used
 
 const app = express();
 app.use('/v1', router);
-const server = app.listen(Number(process.env['PORT'] ?? 8787), '127.0.0.1', () =>
-  process.send?.(listening(server)),
-);
+const server = app.listen(Number(process.env['PORT'] ?? 8787), '127.0.0.1', (error) => {
+  if (error) throw error;
+  process.send?.(listening(server));
+});
 
 async function close(): Promise<void> {
   server.close(); // takes no new connections

@@ -61,7 +61,8 @@ function sessionOf(cookies = ''): string | undefined {
   return /(?:^|; )session=([^;]+)/.exec(cookies)?.[1];
 }
 
-const server = app.listen(port, '127.0.0.1', () => {
+const server = app.listen(port, '127.0.0.1', (error) => {
+  if (error) throw error;
   const address = `http://localhost:${listening(server)}`;
   console.log(`
   Sign in, get a token, ask:

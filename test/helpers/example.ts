@@ -58,6 +58,7 @@ async function spawnServer(
     env: { ...ENV, PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  const closed = once(child, 'close');
   let banner = '';
   let complaints = '';
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (complaints += chunk));
@@ -68,6 +69,7 @@ async function spawnServer(
   child.stdout.resume();
   if (!started.test(banner)) {
     child.kill();
+    await closed; // now it has complained
     throw new Error(`${args.join(' ')} did not start: ${banner}${complaints}`);
   }
   return {

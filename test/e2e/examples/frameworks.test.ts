@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { promisify } from 'node:util';
 
 import OpenAI from 'openai';
@@ -64,6 +65,20 @@ async function listen(openai: OpenAI, onFirstChunk: () => void = () => {}): Prom
 async function balance(openai: OpenAI): Promise<number> {
   return Number((await openai.get<{ balance: string }>('/credits')).balance);
 }
+
+describe('an example whose port is taken', () => {
+  it.concurrent.for(['express', 'admin', 'observability', 'sessions', 'payments'])(
+    '%s says so',
+    async (name, { expect, onTestFinished }) => {
+      const other = createServer().listen(0, '127.0.0.1');
+      onTestFinished(() => void other.close());
+      await once(other, 'listening');
+      const { port } = other.address() as AddressInfo;
+      const stripe = { STRIPE_SECRET_KEY: 'sk_test_1', STRIPE_WEBHOOK_SECRET: 'whsec_1' };
+      await expect(startExample(name, { PORT: String(port), ...stripe })).rejects.toThrow(/EADDRINUSE/);
+    },
+  );
+});
 
 describe('npm run example', () => {
   const names = readdirSync('examples').filter((entry) => !/README|demo/.test(entry));
