@@ -30,3 +30,4 @@ async function close(): Promise<void> {
 
 process.once('SIGINT', close);
 process.once('SIGTERM', close);
+process.once('disconnect', close); // whoever started it has ended

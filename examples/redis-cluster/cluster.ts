@@ -45,17 +45,26 @@ async function startNode(): Promise<{ port: number; busPort: number; client: Red
     detached: true,
     stdio: 'ignore',
   });
-  process.once('exit', () => server.kill());
+  const exited = once(server, 'exit');
+  process.once('exit', () => {
+    server.kill();
+    rmSync(folder, { recursive: true, force: true });
+  });
   const client = new Redis(port, '127.0.0.1', { retryStrategy: () => 50, maxRetriesPerRequest: null });
   client.on('error', () => {}); // until it listens
-  await client.ping();
+  await Promise.race([
+    client.ping(),
+    exited.then(() => {
+      throw new Error('redis-server has ended: this example needs version 7 or later.');
+    }),
+  ]);
   return {
     port,
     busPort,
     client,
     stop: async () => {
       server.kill();
-      await once(server, 'exit');
+      await exited;
       rmSync(folder, { recursive: true, force: true });
     },
   };

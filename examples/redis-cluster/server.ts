@@ -17,19 +17,21 @@ const ended = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
 const own = process.env['CREDITS_STORE'] === undefined ? await startCluster() : undefined;
 const store = process.env['CREDITS_STORE'] ?? own?.url ?? '';
 
-const apps = [startApp(port), startApp(port === 0 ? 0 : port + 1)];
-const [first, second] = await Promise.all(apps.map(portOf));
-
 // A third process that uses the same accounts: it makes one, with a key and credits.
 const router = createChatCompletionsRouter({ store, providers, models });
-await announce(router, first ?? port);
-console.log(`  The same key and credits at http://localhost:${second}/v1\n`);
-
-await ended;
-const exits = apps.map((app) => once(app, 'exit'));
-for (const app of apps) app.kill('SIGTERM'); // each lets its streams end, and charges them
-await Promise.all([...exits, router.close()]);
-await own?.stop();
+const apps = [startApp(port), startApp(port === 0 ? 0 : port + 1)];
+try {
+  const [first, second] = await Promise.all(apps.map(portOf));
+  await announce(router, first ?? port);
+  console.log(`  The same key and credits at http://localhost:${second}/v1\n`);
+  await ended;
+} finally {
+  const running = apps.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+  const exits = running.map((app) => once(app, 'exit'));
+  for (const app of running) app.kill('SIGTERM'); // each lets its streams end, and charges them
+  await Promise.all([...exits, router.close()]);
+  await own?.stop();
+}
 
 function startApp(port: number): ChildProcess {
   return fork(`${import.meta.dirname}/app.ts`, {

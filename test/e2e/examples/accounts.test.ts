@@ -1,4 +1,9 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 import OpenAI from 'openai';
@@ -42,7 +47,33 @@ describe('examples/redis-cluster', () => {
     }
     expect(await example.stop()).toBe(0);
   });
+
+  it('leaves no app and no folder where a port is taken', { timeout: 60_000 }, async ({ onTestFinished }) => {
+    const TMPDIR = temporaryFolder(onTestFinished);
+    const other = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void other.close());
+    await once(other, 'listening');
+    const PORT = String((other.address() as AddressInfo).port - 1);
+    // Rejects once nobody has its output open any more.
+    await expect(startExample('redis-cluster', { TMPDIR, PORT })).rejects.toThrow(/An app did not start/);
+    expect(readdirSync(TMPDIR).filter((name) => name.startsWith('redis-cluster-'))).toEqual([]);
+  });
+
+  it('says that it needs a newer redis-server', { timeout: 60_000 }, async ({ onTestFinished }) => {
+    const TMPDIR = temporaryFolder(onTestFinished);
+    const old = join(temporaryFolder(onTestFinished), 'redis-server');
+    writeFileSync(old, '#!/bin/sh\nexit 1\n', { mode: 0o755 });
+    const PATH = [dirname(old), ENV['PATH']].join(delimiter);
+    await expect(startExample('redis-cluster', { TMPDIR, PATH })).rejects.toThrow(/needs version 7 or later/);
+    expect(readdirSync(TMPDIR)).toEqual([]);
+  });
 });
+
+function temporaryFolder(onTestFinished: (end: () => void) => void): string {
+  const folder = mkdtempSync(join(tmpdir(), 'ccr-example-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
 
 describe('examples/sessions', () => {
   it('serves a token and a session cookie, each of its own account', async ({ onTestFinished }) => {
