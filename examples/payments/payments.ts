@@ -26,8 +26,8 @@ export class Payments {
   }
 
   /**
-   * The URL of Stripe's page where an account buys credits. With `autoTopUp`, this much is bought again
-   * when few are left; without it, no longer.
+   * The URL of Stripe's page where an account buys credits. With `autoTopUp`, once that is paid, this much is bought
+   * again when few are left; without it, no longer.
    */
   async buy(account: string, cents: number, autoTopUp: boolean, returnTo: string): Promise<string> {
     const customer = await this.#customerOf(account);
@@ -44,11 +44,13 @@ export class Payments {
           },
         },
       ],
-      payment_intent_data: { metadata: CREDITS, ...(autoTopUp && { setup_future_usage: 'off_session' }) },
+      payment_intent_data: {
+        metadata: { ...CREDITS, auto_top_up: autoTopUp ? String(cents) : 'off' },
+        ...(autoTopUp && { setup_future_usage: 'off_session' }),
+      },
       success_url: returnTo, // grants nothing: anyone can open it
       cancel_url: returnTo,
     });
-    await this.#note(account, { auto_top_up: autoTopUp ? String(cents) : undefined });
     return urlOf(session);
   }
 
@@ -70,7 +72,7 @@ export class Payments {
   /** For `thresholds.topUp` of the router: charges the saved card of an account that asked for it. */
   async topUp({ account, id }: TopUp): Promise<void> {
     const { stripe_customer: customer, auto_top_up: cents } = await this.#notesOf(account);
-    if (customer === undefined || cents === undefined) return;
+    if (customer === undefined || cents === undefined || cents === 'off') return;
     const { data } = await this.#stripe.customers.listPaymentMethods(customer, { type: 'card', limit: 1 });
     const [card] = data;
     if (!card) return;
@@ -120,10 +122,20 @@ export class Payments {
     if (intent.status !== 'succeeded' || intent.metadata['buys'] !== CREDITS.buys) return;
     const account = await this.#accountOf(intent.customer);
     if (account === undefined) return;
+    await this.#noteAutoTopUp(account, intent);
     const { durable } = await this.#router.credits.grant(account, dollars(intent.amount_received), {
       id: intent.id,
     });
     requireDurable(durable, intent.id);
+  }
+
+  /** What the newest of the payments asked for: an event of an older one may come again. */
+  async #noteAutoTopUp(account: string, { metadata, created }: Stripe.PaymentIntent): Promise<void> {
+    const { auto_top_up: wanted } = metadata;
+    if (wanted === undefined) return; // a top-up itself
+    const { auto_top_up_since: since = '0' } = await this.#notesOf(account);
+    if (created < Number(since)) return;
+    await this.#note(account, { auto_top_up: wanted, auto_top_up_since: String(created) });
   }
 
   /** Takes back each refund of a charge. Money that goes back is credits that go back, whatever it had bought. */
@@ -242,11 +254,8 @@ export class Payments {
     return (await this.#router.accounts.get(account))?.policy.metadata ?? {};
   }
 
-  async #note(account: string, notes: Readonly<Record<string, string | undefined>>): Promise<void> {
-    const all = Object.entries({ ...(await this.#notesOf(account)), ...notes });
-    const metadata = Object.fromEntries(
-      all.filter((entry): entry is [string, string] => entry[1] !== undefined),
-    );
+  async #note(account: string, notes: Readonly<Record<string, string>>): Promise<void> {
+    const metadata = { ...(await this.#notesOf(account)), ...notes };
     const updated = await this.#router.accounts.update(account, { metadata });
     if (!updated) throw new Error(`there is no account ${account}`);
   }

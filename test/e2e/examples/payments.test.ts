@@ -350,10 +350,20 @@ describe('an automatic top-up', () => {
     const shop = await openShop();
     await bought(shop, '10');
     await shop.payments.topUp(topUp);
-    await bought(shop, '10', { auto: 'on' });
+    const earlier = await bought(shop, '10', { auto: 'on' });
     await bought(shop, '10');
+    await twice(shop.url, 'payment_intent.succeeded', earlier); // again
     await shop.payments.topUp(topUp);
     expect(charges()).toEqual([]);
+  });
+
+  it('is what was asked for with the last payment, not on a page that nobody paid', async () => {
+    const shop = await openShop();
+    await bought(shop, '10', { auto: 'on' });
+    await checkout(shop.url, '/buy', { dollars: '25' });
+    await checkout(shop.url, '/buy', { dollars: '50', auto: 'on' });
+    await shop.payments.topUp(topUp);
+    expect(charges()).toMatchObject([{ form: { amount: '1000' } }]);
   });
 });
 

@@ -186,7 +186,11 @@ export class StripeApi {
         amount_received: 0,
         currency: 'usd',
         customer: form['customer'],
-        metadata: { buys: form['payment_intent_data[metadata][buys]'] },
+        created: this.#count,
+        metadata: {
+          buys: form['payment_intent_data[metadata][buys]'],
+          auto_top_up: form['payment_intent_data[metadata][auto_top_up]'],
+        },
         setup_future_usage: form['payment_intent_data[setup_future_usage]'] ?? null,
       });
       return { ...session, url, payment_status: 'unpaid', payment_intent: intent.id };
@@ -199,6 +203,7 @@ export class StripeApi {
       amount_received: this.offSession === 'succeeded' ? Number(form['amount']) : 0,
       currency: form['currency'],
       customer: form['customer'],
+      created: this.#count,
       metadata: { buys: form['metadata[buys]'] },
     }),
   };
