@@ -11,12 +11,6 @@ export interface Equivalent {
 
 export const EQUIVALENT: readonly Equivalent[] = [
   {
-    file: 'engine/account-engine.ts',
-    original: 'inParts = false,',
-    mutant: 'inParts = true,',
-    because: 'only a settle, which says it, can charge more than is held: an expiry and a void leave no rest',
-  },
-  {
     file: 'stores/redis/lua/account-lua.ts',
     original: 'if sum < WIDE then return sum end',
     mutant: '',
@@ -75,14 +69,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     original: "if #saves.due > 0 then redis.call('ZADD', DUE, unpack(saves.due)) end",
     mutant: "if #saves.due > 1 then redis.call('ZADD', DUE, unpack(saves.due)) end",
     because: 'a score and its member are two',
-  },
-  {
-    file: 'stores/redis/lua/adjust.ts',
-    original:
-      "if delta > 0 and size(totals.av) + size(totals.h) + delta >= WIDE then return reply(now, 'too_big') end",
-    mutant:
-      "if delta >= 0 and size(totals.av) + size(totals.h) + delta >= WIDE then return reply(now, 'too_big') end",
-    because: 'a delta is never 0',
   },
   {
     file: 'stores/redis/lua/adjust.ts',
@@ -185,12 +171,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     mutant:
       'lots[n] = {member = member, expiry = tonumber(string.sub(member, 5, 21)), remaining = remaining, before = remaining}',
     because: 'the next character is a blank',
-  },
-  {
-    file: 'stores/redis/lua/claim-due.ts',
-    original: "now = string.format('%d', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))",
-    mutant: "now = string.format('%d', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1001))",
-    because: 'a clock that is off by less than a millisecond',
   },
   {
     file: 'stores/redis/lua/lots-lua.ts',
