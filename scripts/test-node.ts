@@ -1,5 +1,6 @@
 /**
- * `npm run test:node -- 22.15.0`: the tests on another Node, of npm's own package `node`; `22` is the newest of that major.
+ * `npm run test:node -- 22.15.0`: the tests on another Node, of npm's own package `node`; `22` is the newest of that major,
+ * asked for each time.
  *
  * Kept in `.cache/`. Further arguments go to vitest: `npm run test:node -- 22 test/integration/http/leaks.test.ts`.
  */
@@ -20,7 +21,8 @@ if (!/^\d+(\.\d+\.\d+)?$/.test(version)) {
 
 const folder = resolve('.cache', `node-${version}`);
 const bin = resolve(folder, 'node_modules/.bin');
-if (!existsSync(resolve(bin, 'node'))) {
+// What is the newest of a major today may not be so tomorrow.
+if (!version.includes('.') || !existsSync(resolve(bin, 'node'))) {
   mkdirSync(folder, { recursive: true });
   // A project of its own, so that npm installs here, and runs the script by which this package gets its binary.
   writeFileSync(resolve(folder, 'package.json'), '{"private":true,"allowScripts":{"node":true}}\n');
