@@ -13,17 +13,18 @@ export type OpenLedger = () => string | LedgerStore;
 /** Describes the same rules for each kind of store. `ledger()` makes an empty one. */
 export function describeEachStore(name: string, rules: (ledger: () => OpenLedger) => void): void {
   describe.each(['memory', 'SQLite', 'Redis'])(`${name}, in %s`, (kind) => {
-    const folder = mkdtempSync(join(tmpdir(), 'ccr-each-store-'));
+    let folder = '';
     let redis: RedisServer | undefined;
     let made = 0;
 
     beforeAll(async () => {
+      if (kind === 'SQLite') folder = mkdtempSync(join(tmpdir(), 'ccr-each-store-'));
       if (kind === 'Redis') redis = await startRedis(['--databases', '100']);
     });
 
     afterAll(async () => {
       await redis?.stop();
-      rmSync(folder, { recursive: true });
+      if (folder !== '') rmSync(folder, { recursive: true });
     });
 
     rules(() => {
