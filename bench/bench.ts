@@ -57,6 +57,7 @@ for (const name of chosen) if (!(name in PARTS)) throw new Error(`There is no pa
 const folder = temporaryFolder();
 const { certFile, keyFile } = makeCertificate(folder);
 const cores = availableParallelism();
+const commit = commitOf(import.meta.dirname);
 const redisServer = await startRedis(['--appendonly', 'yes']);
 const redis = new Redis(redisServer.port);
 const upstream = await startChild('upstream.ts', [certFile, keyFile], { core: 1 });
@@ -118,7 +119,7 @@ function save(
     node: process.version,
     cpu: cpus()[0]?.model ?? 'unknown',
     cores,
-    commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim(),
+    commit,
     at: new Date().toISOString(),
     peers,
     ...(skipped.length > 0 && { skipped }),
@@ -130,6 +131,14 @@ function save(
   const markdown = markdownOf(machine, figures);
   writeFileSync(join(results, 'tables.md'), markdown);
   return markdown;
+}
+
+function commitOf(cwd: string): string {
+  try {
+    return execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd, encoding: 'utf8' }).trim();
+  } catch {
+    return 'unknown'; // a copy without its history
+  }
 }
 
 function minutes(): string {
