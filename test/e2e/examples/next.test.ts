@@ -106,6 +106,8 @@ describe.skipIf(!CHROMIUM)('the page of examples/next', () => {
     expect(((await models.json()) as { data: object[] }).data).toMatchObject([{ id: 'demo/parrot' }]);
     const forged = { method: 'POST', headers: { origin: 'https://other.example.com' } };
     expect((await fetch(`${origin}/api/session`, forged)).status).toBe(403);
+    const sandboxed = { method: 'POST', headers: { origin: 'null' } };
+    expect((await fetch(`${origin}/api/session`, sandboxed)).status).toBe(403);
     expect((await fetch(`${origin}/api/session`, { method: 'POST' })).status).toBe(403);
     await page.reload();
   });

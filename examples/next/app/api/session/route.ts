@@ -4,7 +4,7 @@ import { ACCOUNT, MODEL, router } from '../../../lib/router';
 export function POST(request: Request): Response {
   const origin = request.headers.get('origin');
   // In your app, a reverse proxy may change the host: compare with your own address.
-  if (origin === null || new URL(origin).host !== request.headers.get('host')) {
+  if (origin === null || !URL.canParse(origin) || new URL(origin).host !== request.headers.get('host')) {
     return new Response('only pages of this site get a session', { status: 403 });
   }
   const { session, expiresAt } = router.sessions.create({
