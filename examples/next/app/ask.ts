@@ -65,12 +65,12 @@ export function chatTransport(model: string): ChatTransport<ChatMessage> {
   };
 }
 
-/** What is left, in USD, once the last answer is charged. */
+/** What the account has left, in USD, once the last answer is charged. */
 export async function balance(): Promise<string> {
   const headers = { authorization: `Bearer ${await session()}` };
   while (await isRunning(lastRequest, headers));
-  const credits: { balance: string } = await (await fetch('/v1/credits', { headers })).json();
-  return credits.balance;
+  const account: { balance: string } = await (await fetch('/api/balance')).json();
+  return account.balance;
 }
 
 /** Waits a second for the charge. */

@@ -125,6 +125,7 @@ describe.skipIf(!CHROMIUM)('the page of examples/next', () => {
     expect(await text('.assistant .bubble')).toContain('kept every one');
     const paid = Number((await text('.paid')).replace('paid $', ''));
     expect(paid).toBeGreaterThan(0);
+    expect(paid).toBeLessThan(0.02);
     expect(await balance()).toBeCloseTo(before - paid, 3);
   });
 
@@ -141,7 +142,9 @@ describe.skipIf(!CHROMIUM)('the page of examples/next', () => {
 
   it('shows why the router refuses', async () => {
     await ask('all my words '.repeat(9000));
-    expect(await text('.error')).toMatch(/^This request requires \$0\.\d+ of credits/);
+    expect(await text('.error')).toMatch(
+      /^This key.s budget of \$0\.20 .* but this request requires \$0\.\d+/,
+    );
   });
 });
 

@@ -10,7 +10,7 @@ export function POST(request: Request): Response {
   const { session, expiresAt } = router.sessions.create({
     account: ACCOUNT,
     models: [MODEL],
-    maxSpend: '0.50',
+    maxSpend: '0.20',
     ttlMs: 15 * 60_000,
     origins: [origin],
   });
