@@ -61,12 +61,17 @@ export async function startApp({ args, cwd, env = {} }: AppOptions): Promise<App
   createInterface({ input: child.stdout }).on('line', (line) => {
     if (line.startsWith('settled ')) settled.emit('settled', JSON.parse(line.slice(8)) as Settled);
   });
-  await Promise.race([
-    accepts(port),
-    exited.then(() => {
-      throw new Error(`${args.join(' ')} ended:\n${output()}`);
-    }),
-  ]);
+  const closeRest = async (): Promise<void> => {
+    await provider.close();
+    await router.close();
+    rmSync(temporary, { recursive: true });
+  };
+  try {
+    await listening(child, port, output);
+  } catch (error) {
+    await closeRest();
+    throw error;
+  }
   const origin = `http://127.0.0.1:${port}`;
   let accounts = 0;
   return {
@@ -101,11 +106,9 @@ export async function startApp({ args, cwd, env = {} }: AppOptions): Promise<App
       return { code, signal };
     },
     stop: async () => {
-      await provider.close();
       child.kill('SIGKILL');
       await exited;
-      await router.close();
-      rmSync(temporary, { recursive: true });
+      await closeRest();
     },
   };
 }
@@ -161,9 +164,27 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+/** Less than the hooks that start a program wait: they can't end it. */
+const START_MS = 120_000;
+
+/** Resolves once a program takes connections. @throws an Error with all that it printed, if it ends, or is ended because it never does */
+export async function listening(child: ChildProcess, port: number, output: () => string): Promise<void> {
+  const starting = new AbortController();
+  const limit = setTimeout(() => child.kill('SIGKILL'), START_MS);
+  const exited = once(child, 'exit').then(([code, signal]) => {
+    throw new Error(`${child.spawnargs.join(' ')} ended with ${code ?? signal}:\n${output()}`);
+  });
+  try {
+    await Promise.race([accepts(port, starting.signal), exited]);
+  } finally {
+    clearTimeout(limit);
+    starting.abort();
+  }
+}
+
 /** Programs say in words of their own that they listen, if they do: only the port says it alike. */
-export async function accepts(port: number): Promise<void> {
-  for (;;) {
+async function accepts(port: number, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
     const socket = connect(port, '127.0.0.1');
     const isOpen = await new Promise<boolean>((resolve) => {
       socket.once('connect', () => {

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
-import { accepts } from './app-process.ts';
+import { listening } from './app-process.ts';
 import { documentedBlock } from './documented.ts';
 import { freePort } from './redis-server.ts';
 
@@ -111,12 +111,12 @@ export async function startReverseProxy(
   });
   const exited = once(child, 'exit');
   const output = outputOf(child);
-  await Promise.race([
-    accepts(own),
-    exited.then(() => {
-      throw new Error(`${name} ended:\n${output()}`);
-    }),
-  ]);
+  try {
+    await listening(child, own, output);
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
   return {
     origin: `http://127.0.0.1:${own}`,
     stop: async () => {
