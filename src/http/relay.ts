@@ -339,7 +339,7 @@ class Relay implements BodyReader, TurnReader {
   /** Redacts the provider's key in what follows an error, and in the bytes that are sent with it. Good answers aren't searched. */
   #redact(bytes: Buffer | readonly Buffer[]): Buffer | readonly Buffer[] {
     const { secret } = this.#answer;
-    if (secret === undefined || !this.#options.meter.failed) return bytes;
+    if (secret === undefined || !(this.#redactor || this.#options.meter.mayBeError)) return bytes;
     const redactor = (this.#redactor ??= new SecretRedactor(secret));
     return chunksOf(bytes).flatMap((chunk) => redactor.write(chunk));
   }

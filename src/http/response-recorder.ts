@@ -26,6 +26,10 @@ export class ResponseRecorder implements ClientResponse {
     return this.#response.destroyed;
   }
 
+  getHeader(name: string): ReturnType<NonNullable<ClientResponse['getHeader']>> {
+    return this.#response.getHeader?.(name);
+  }
+
   writeHead(status: number, headers: ResponseHeaders): void {
     this.#response.writeHead(status, headers);
   }

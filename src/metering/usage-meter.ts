@@ -151,6 +151,11 @@ export class UsageMeter implements EventStreamListener {
     return this.#reader.failed || (this.#stream?.saysError ?? false);
   }
 
+  /** Whether the answer reported an error, or the value of its `error` has begun. */
+  get mayBeError(): boolean {
+    return this.failed || this.#reader.mayBeError;
+  }
+
   /** Whether some choice has a finish reason. */
   get gaveReason(): boolean {
     return this.#reader.finished;

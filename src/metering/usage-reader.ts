@@ -72,6 +72,11 @@ export class UsageReader implements JsonListener<AnswerPosition> {
     return this.#tierUsed ?? this.#tier;
   }
 
+  /** Whether an error was reported, or its value has begun: a text counts as an error only at its end. */
+  get mayBeError(): boolean {
+    return this.failed || this.#key === 'error';
+  }
+
   /** The cost that the provider reported, in pico-dollars. */
   get reportedCost(): bigint | undefined {
     return this.#cost?.read();

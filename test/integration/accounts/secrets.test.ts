@@ -99,6 +99,17 @@ describe('a provider that shows what it was sent', () => {
       expect(await (await gateway.post(QUESTION)).text()).toBe(shown);
     });
 
+    it('shows no client its key, by an error that is a text', async () => {
+      const plain = JSON.stringify({ error: `Not with ${PROVIDER_KEY}, ${PROVIDER_KEY}!` });
+      const hidden = plain.replaceAll(PROVIDER_KEY, '*'.repeat(PROVIDER_KEY.length));
+      gateway.provider.script = inPieces('application/json', cut(plain));
+      expect(await (await gateway.post(QUESTION)).text()).toBe(hidden);
+      const asked = { ...QUESTION, stream: true, stream_options: { include_usage: true } };
+      const pieces = [...cut(`${text('Hello')}data: ${plain}`), '\n\n'];
+      gateway.provider.script = inPieces('text/event-stream', pieces);
+      expect(await (await gateway.post(asked)).text()).toContain(`data: ${hidden}\n\n`);
+    });
+
     it.each([true, false])('shows no client its key, by an event; usage is asked for: %s', async (usage) => {
       const asked = { ...QUESTION, stream: true, stream_options: { include_usage: usage } };
       for (const before of ['', text('Hello')]) {

@@ -173,7 +173,7 @@ describe('Express around the router', () => {
   it('keeps what middleware varies by, beside what the router does', async () => {
     const page = 'https://app.example';
     const gateway = await startGateway(
-      { cors: { origins: [page] } },
+      { cors: { origins: [page] }, hooks: { onContent: () => {} } },
       mountOnExpress('/v1', (_request, response, next) => {
         response.vary('accept-encoding').vary('cookie');
         next();
