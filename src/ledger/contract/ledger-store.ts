@@ -323,7 +323,7 @@ export type SettleResult = ReplyMeta &
         readonly charged: NanoDollars;
         /** `charged` is less than the amount of this command, and the rest was not written off. */
         readonly isPart?: true;
-        /** From a ReliableStore, where it has repeated the command without an answer: what that command wrote off. */
+        /** Only from a ReliableStore that lost an answer and sent the command again: what the first one wrote off. */
         readonly writtenOff?: NanoDollars;
       }
     | { readonly code: 'voided' }

@@ -29,7 +29,8 @@ export interface Credits extends Allowances {
    */
   adjust(account: string, delta: string, options: AdjustOptions): Promise<CreditsChange>;
   /**
-   * Takes back what a request was charged, once: from the balance, the usage, and the key's budget if its window still runs.
+   * Takes back what a request was charged, once: from the balance, the usage, and the budgets of key, account and end user whose
+   * window still runs.
    *
    * Idempotent: a repeated refund of the same amount is a duplicate.
    *

@@ -155,21 +155,21 @@ describe('check', () => {
       providers: { acme: { baseURL: acme.baseURL, apiKey: 'sk-of-acme-secret' } },
       models: serving(['acme/m']),
     });
-    expect(stdout).toContain('acme m: 200: I know ***\n');
+    expect(stdout).toContain('acme m: 200: I know *****************\n');
     expect(stdout).not.toContain('secret');
   });
 
   it('sends no request with a key that no header can hold', async () => {
     const acme = await start(['m']);
-    const { code, stdout } = await check({
+    const { code, stdout, stderr } = await check({
       providers: { acme: { baseURL: acme.baseURL, apiKey: 'sk-of-acme-secret\n' } },
       models: serving(['acme/m']),
     });
     expect(code).toBe(1);
-    expect(stdout).toContain(
-      'acme: apiKey starts or ends with whitespace, or contains a control character; trim it\n',
+    expect(stderr).toContain(
+      'providers["acme"].apiKey contains a blank, a line break or a non-ASCII character\n',
     );
-    expect(stdout).not.toContain('secret');
+    expect(stdout + stderr).not.toContain('secret');
     expect(acme.requests).toEqual([]);
   });
 

@@ -86,9 +86,9 @@ export class RedisRequestLog implements RequestLogStore {
     for (;;) {
       const rows = await this.#rowsOf(account, '0', before, TRIM_STEP);
       if (rows.length === 0) return;
-      // Rows first, as in trim: what stays in the list is trimmed.
-      await send('zrem', this.#of(account), ...rows.map(({ id, json }) => `${id} ${json}`));
+      // The list first: if this breaks off between the two, a repetition finds the rows.
       await send('zrem', this.#all, ...rows.map(({ id }) => `${id} ${account}`));
+      await send('zrem', this.#of(account), ...rows.map(({ id, json }) => `${id} ${json}`));
     }
   }
 
