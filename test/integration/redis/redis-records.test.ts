@@ -137,7 +137,7 @@ describe('the log of requests in Redis', () => {
 
   it('forgets an account wholly at the second time, if the first one broke off between two commands', async () => {
     await store.requestLog.append([{ id: requestId(1), account: 'acme', json: '{}' }]);
-    const all = await redis.zrange('ccr:log', 0, -1);
+    const all = await redis.zrange('ccr:log', '0', '-1');
     await redis.set('ccr:log', 'not a list');
     await expect(store.requestLog.forget('acme')).rejects.toThrow('The credit store did not answer');
     await redis.del('ccr:log');
