@@ -452,6 +452,7 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     await page.locator('#create-key').waitFor();
     await tabTo('create-key');
     await page.keyboard.press('Enter');
+    await page.getByRole('dialog').locator(':focus').waitFor();
     await page.keyboard.type('typed');
     await page.keyboard.press('Enter');
     await page.locator('#secret').waitFor();
