@@ -784,7 +784,7 @@ class Account {
   /** Rows that take back charges. */
   readonly refunds: UsageRow[] = [];
   /** What they returned to the budgets of those whose request has no record. */
-  readonly #givenBack: { of: Key | User; at: number; amount: bigint; uncounted: Set<BudgetPeriod> }[] = [];
+  readonly #givenBack: { of: Key | User; amounts: Record<BudgetPeriod, bigint> }[] = [];
   /** What was counted by dimension, one by one. */
   byDimension: DimensionRow[] = [];
   /** Requests until then were those of an account that was deleted. */
@@ -867,13 +867,14 @@ class Account {
   /** Total charge of a holder's requests, or of those that were admitted in the same period as `at`. */
   charged({ kind, has, of }: Holder, per: BudgetPeriod = 'lifetime', at = 0): bigint {
     if (windowOf(per, of.countedAt) !== windowOf(per, at)) return 0n;
-    const isThen = (each: { at: number }): boolean => windowOf(per, each.at) === windowOf(per, at);
-    const counted = this.requests.filter((request) => has(request) && isThen(request));
+    const counted = this.requests.filter(
+      (request) => has(request) && windowOf(per, request.at) === windowOf(per, at),
+    );
     const charges = counted.map(
       (request) => netCharge(request) - (request.uncounted[`${kind} ${per}`] ?? 0n),
     );
-    const back = this.#givenBack.filter((each) => each.of === of && isThen(each) && !each.uncounted.has(per));
-    return total(charges) - total(back.map(({ amount }) => amount));
+    const back = this.#givenBack.filter((each) => each.of === of);
+    return total(charges) - total(back.map(({ amounts }) => amounts[per]));
   }
 
   /** A refund of a request without a record: its holders are those of now, as far as they have that much. */
@@ -891,22 +892,25 @@ class Account {
       ...(endUser ? [this.userHolder(endUser)] : []),
     ];
     for (const holder of holders) {
-      const charged = this.charged(holder);
-      const most = charged > 0n ? charged : 0n;
       const { of } = holder;
-      this.#givenBack.push({
-        of,
-        at: Math.min(at, of.countedAt),
-        amount: amount < most ? amount : most,
-        uncounted: new Set(),
+      const spent = this.charged(holder);
+      const back = between(0n, amount, spent);
+      const amounts = PERIODS.map((per) => {
+        const isCounting = windowOf(per, Math.min(at, of.countedAt)) === windowOf(per, of.countedAt);
+        const inWindow = this.charged(holder, per, of.countedAt);
+        const before = spent - inWindow;
+        // What was spent before the window is at least 0, and at most all of it.
+        const left = spent - back - between(0n, isCounting ? before : before - back, spent - back);
+        return [per, inWindow - left];
       });
+      this.#givenBack.push({ of, amounts: Object.fromEntries(amounts) });
     }
   }
 
   /** Begins windows: what was charged until now counts no more in them. */
   begin({ kind, has, of }: Holder, periods: readonly BudgetPeriod[]): void {
     for (const each of this.#givenBack) {
-      if (each.of === of) for (const per of periods) each.uncounted.add(per);
+      if (each.of === of) for (const per of periods) each.amounts[per] = 0n;
     }
     for (const request of this.requests) {
       if (!has(request)) continue;
@@ -1547,6 +1551,11 @@ function enter(account: Account, holders: readonly Holder[], now: number): numbe
     of.countedAt = at;
   }
   return at;
+}
+
+function between(least: bigint, value: bigint, most: bigint): bigint {
+  const atMost = value < most ? value : most;
+  return atMost > least ? atMost : least;
 }
 
 /** Of what a clock has shown until now, only a minute is believed to be later than now. */

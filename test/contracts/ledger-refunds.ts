@@ -138,6 +138,28 @@ export function describeRefunds(ledger: LedgerFixture): void {
       expect(await ledger.store.endUserState('acme', 'ann')).toMatchObject({ spent: 0n });
     });
 
+    it.each([
+      { gateway: 'ahead', admittedMs: -5000, idMs: 5000, left: 0n },
+      { gateway: 'behind', admittedMs: 5000, idMs: -5000, left: 10n },
+    ])('leaves no window below 0 where a gateway’s clock was $gateway as it began', async (skew) => {
+      const limits = { budgets: [{ amount: 1000n, per: 'month' as const }] };
+      await ledger.createKey('k2', limits);
+      const noon = new Date(NOON);
+      const start = Date.UTC(noon.getUTCFullYear(), noon.getUTCMonth() + 1, 1);
+      clock.now = start + skew.admittedMs;
+      const skewed = { key: 'k2', requestId: requestId(1, start + skew.idMs) };
+      await admit(1, 40n, skewed);
+      await settle(1, 40n, skewed);
+      clock.now = start + 2 * DAY;
+      await ledger.store.sweep(10);
+      const own = { key: 'k2', requestId: requestId(2, clock.now) };
+      await admit(2, 10n, own);
+      await settle(2, 10n, own);
+      await refund(1, 40n, { ...skewed, charged: 40n });
+      const key = await ledger.store.keyState('acme', 'k2');
+      expect(key?.budgets).toMatchObject([{ spent: skew.left }]);
+    });
+
     it('does not lift the charge of a settle that is repeated', async () => {
       await admit(1, 40n);
       await settle(1, 30n);

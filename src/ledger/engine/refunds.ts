@@ -1,6 +1,7 @@
 import { type AccountRows, replyMeta, writeLine } from './account-rows.ts';
 import type { Refund, RefundResult } from '../contract/account-changes.ts';
 import { larger, MAX_AMOUNT, type NanoDollars, smaller } from '../contract/money.ts';
+import { WINDOW_PERIODS } from '../contract/key-records.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { refundId } from '../contract/reserved-ids.ts';
 import { updateCredits } from './due-credits.ts';
@@ -55,13 +56,16 @@ export const refund: Transition<Refund, RefundResult> = witnessed((account, comm
 });
 
 /**
- * Takes back from the counters what a request was charged whose record was deleted. A limit may be younger than the request:
- * no counter falls below 0, and none begins a window.
+ * Takes back from the counters what a request was charged whose record was deleted. A limit may be younger than the request, and
+ * the time of its ID in another window than that of its admission: no counter falls below 0, and none begins a window.
  */
 function giveBack(account: AccountRows, { requestId, key, dimensions, amount }: Refund): void {
   const at = requestTime(requestId);
   for (const { row, save } of holdersAt(account, { key, endUser: dimensions?.['user'], at })) {
     countCharge(row, -smaller(amount, larger(0n, row.spent)), Math.min(at, row.countedAt));
+    for (const per of WINDOW_PERIODS) {
+      row.spentBefore[per] = smaller(larger(0n, row.spentBefore[per]), row.spent);
+    }
     save();
   }
 }

@@ -47,11 +47,17 @@ local function holders_at(key_id, end_user, at)
   return holders
 end
 
--- Takes back from the counters what a request was charged whose record was deleted. A limit may be younger than the request:
--- no counter falls below 0, and none begins a window.
+-- Takes back from the counters what a request was charged whose record was deleted. A limit may be younger than the request, and
+-- the time of its ID in another window than that of its admission: no counter falls below 0, and none begins a window.
 local function give_back(amount, holders, at)
   for _, holder in ipairs(holders) do
     count_charge(holder, 0 - math.min(amount, math.max(0, size(holder.spent))), math.min(at, holder.at))
+    local before = charges_before(holder)
+    for n, charges in ipairs(before) do
+      if size(charges) < 0 then before[n] = '0' end
+      if minus(holder.spent, integer(before[n])) < 0 then before[n] = decimal(holder.spent) end
+    end
+    holder.before = table.concat(before, ',')
   end
 end
 
