@@ -7,6 +7,9 @@ import {
 import { ReplyReader } from './lua/define-script.ts';
 import type { ScriptRunner } from './script-runner.ts';
 
+/** Entries that are listed at a time, at least: of many without a row, each would be asked for by itself. */
+const MIN_LISTED = 100;
+
 /**
  * A request log in sorted sets, in the order of their members: one for all accounts, with `ID ACCOUNT`, and one for each
  * account, with `ID JSON`, in the account's slot.
@@ -50,7 +53,7 @@ export class RedisRequestLog implements RequestLogStore {
     let end = before;
     // Of what is listed, some may have no row: not yet, or no longer. Less than a page would be taken for the last one.
     while (page.length < limit) {
-      const listed = await this.#range(this.#all, from, end, limit - page.length);
+      const listed = await this.#range(this.#all, from, end, Math.max(limit - page.length, MIN_LISTED));
       const [newest, oldest] = [listed[0]?.slice(0, 19), listed.at(-1)?.slice(0, 19)];
       if (newest === undefined || oldest === undefined) break;
       const accounts = new Set(listed.map((member) => member.slice(20)));
@@ -58,7 +61,7 @@ export class RedisRequestLog implements RequestLogStore {
       page.push(...found.flat().sort((one, other) => (one.id < other.id ? 1 : -1)));
       end = oldest;
     }
-    return page;
+    return page.slice(0, limit);
   }
 
   async trim(before: string, max: number): Promise<number> {
