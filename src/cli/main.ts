@@ -246,7 +246,7 @@ async function runOnGateway(command: GatewayCommand, invocation: Invocation): Pr
   return withGateway(invocation.options['url'], (gateway) => command.run({ ...invocation, gateway }));
 }
 
-/** `verify` reads all records of an account at once, which may be hundreds of thousands. */
+/** A command that is run by hand may wait longer than a request. */
 const STORE_TIMEOUT_MS = 30_000;
 
 async function runOnStore(command: StoreCommand, invocation: Invocation): Promise<boolean> {

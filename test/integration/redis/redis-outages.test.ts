@@ -90,6 +90,16 @@ describe('a Redis that', () => {
     expect(await store.balance('acme')).toMatchObject({ available: 70n, held: 30n });
   });
 
+  it('pauses: a whole account is waited for, which other commands are not', async () => {
+    const { redis, server } = await openAll();
+    const impatient = openStore(server.url, 250);
+    await impatient.grant({ account: 'acme', id: 'g1', amount: 100n });
+    await redis.call('CLIENT', 'PAUSE', '1000', 'ALL');
+    const whole = impatient.snapshot('acme');
+    await expect(impatient.balance('acme')).rejects.toMatchObject({ name: 'StoreUnavailableError' });
+    expect(await whole).toMatchObject({ granted: 100n });
+  });
+
   it('became a replica refuses, and is served once it is a primary again', async () => {
     const { redis, store } = await openAll();
     await redis.replicaof('127.0.0.1', '1');

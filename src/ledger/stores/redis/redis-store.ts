@@ -130,7 +130,7 @@ export interface RedisStoreOptions {
    */
   readonly elapsed?: () => number;
   /**
-   * How long a command waits for Redis, in ms.
+   * How long a command waits for Redis, in ms; `snapshot` waits at least 30 seconds.
    *
    * @default 2000
    */
@@ -355,8 +355,7 @@ export class RedisStore implements LedgerStore {
 
   async snapshot(account: string): Promise<AccountState | undefined> {
     checkAccount(account);
-    const state = await this.#runner.run(snapshot, this.#keys.ofAccount(account), []);
-    return state?.(account);
+    return (await this.#runner.runPatiently(snapshot, this.#keys.ofAccount(account), []))?.(account);
   }
 
   async balance(account: string): Promise<Balance | undefined> {

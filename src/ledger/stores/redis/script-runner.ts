@@ -16,6 +16,8 @@ export interface ScriptRunnerOptions {
   readonly durability: Durability | undefined;
 }
 
+const WHOLE_ACCOUNT_MS = 30_000;
+
 /** Runs the scripts of a store: in time, and as durably as was asked for. */
 export class ScriptRunner {
   readonly keys: RedisKeys;
@@ -23,6 +25,7 @@ export class ScriptRunner {
   readonly clock: () => string;
   /** A single command. */
   readonly send: Send;
+  readonly #sendPatiently: Send;
   readonly #timeoutMs: number;
   readonly #durable: DurableWrites;
   readonly #functions: RequestFunctions;
@@ -31,6 +34,7 @@ export class ScriptRunner {
     this.keys = keys;
     this.clock = now ? () => String(now()) : () => '';
     this.send = connection.sender(timeoutMs);
+    this.#sendPatiently = connection.sender(Math.max(timeoutMs, WHOLE_ACCOUNT_MS));
     this.#timeoutMs = checkTimeout(timeoutMs);
     this.#functions = new RequestFunctions(connection, timeoutMs);
     this.#durable = new DurableWrites(connection, durability);
@@ -57,6 +61,15 @@ export class ScriptRunner {
         return stepAfter(error, runScript(script, rest, send));
       },
     );
+  }
+
+  /** A script that reads all of an account: for a million requests, Redis alone takes a second or two. */
+  runPatiently<Args extends readonly string[], Reply>(
+    script: LuaScript<Args, Reply>,
+    keys: readonly string[],
+    args: Args,
+  ): Promise<Reply> {
+    return this.run(script, keys, args, this.#sendPatiently);
   }
 
   /** Says also whether replicas and the disk have what was written, where they can be asked. */
