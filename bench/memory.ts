@@ -1,5 +1,5 @@
 import { addressOf, type Figure, figureOf } from './figures.ts';
-import { MEMORY } from './ours.ts';
+import { FLOORS, routers } from './ours.ts';
 import { startProxy } from './proxies.ts';
 import type { Bench } from './rounds.ts';
 
@@ -9,7 +9,7 @@ const STREAMS = 5000;
 export async function measureMemory(bench: Bench): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   let bareKb: number | undefined;
-  for (const name of ['bare', ...MEMORY, 'http-proxy-middleware', ...bench.peers]) {
+  for (const name of ['bare', ...routers('memory', 'SQLite'), ...FLOORS, ...bench.peers]) {
     const proxy = await startProxy(name, bench.context);
     const streams = Math.min(bench.isQuick ? 500 : STREAMS, proxy.mostStreams ?? Infinity);
     const target = { ...addressOf(proxy), model: 'stream-1000-2000', bytes: 1024 };

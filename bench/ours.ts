@@ -12,3 +12,6 @@ export const MEMORY = routers('memory');
 export const ALL_STORES = routers('memory', 'Redis', 'SQLite');
 
 export const usesRedis = (name: string): boolean => name.startsWith('router, Redis');
+
+/** The routers' transports alone: a router can't cost less than its own. */
+export const FLOORS = ['http-proxy-middleware', 'undici'] as const;

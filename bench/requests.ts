@@ -1,11 +1,11 @@
 import { addressOf, type Figure, median, type Round, type Row, toFigures } from './figures.ts';
-import { ALL_STORES, MEMORY, routers, usesRedis } from './ours.ts';
+import { ALL_STORES, FLOORS, routers, usesRedis } from './ours.ts';
 import { tlsPeers } from './peers.ts';
 import type { Requests } from './processes/load.ts';
 import type { Proxy } from './proxy.ts';
 import { type Bench, interleave, takeTurns, withProxies } from './rounds.ts';
 
-const FLOORS = ['http-proxy-middleware', 'http-proxy-middleware, Redis'];
+const REDIS_FLOOR = 'http-proxy-middleware, Redis';
 const EXPRESS = ['router, memory, in Express', 'http-proxy-middleware in Express'];
 
 const KB = 1024;
@@ -15,9 +15,9 @@ const ALLOCATION_SECONDS = 0.3;
 
 /** JSON completions: processor time a request with the core full, by the body's size, and the time added with it mostly idle. */
 export function measureRequests(bench: Bench): Promise<readonly Figure[]> {
-  const small = ['bare', ...ALL_STORES, ...FLOORS, ...EXPRESS, ...bench.peers];
-  const large = new Set(['bare', ...MEMORY, ...routers('Redis'), 'http-proxy-middleware', ...bench.peers]);
-  const calmOnes = new Set(['bare', ...ALL_STORES, ...FLOORS]);
+  const small = ['bare', ...ALL_STORES, ...FLOORS, REDIS_FLOOR, ...EXPRESS, ...bench.peers];
+  const large = new Set(['bare', ...ALL_STORES, ...FLOORS, ...bench.peers]);
+  const calmOnes = new Set(['bare', ...ALL_STORES, ...FLOORS, REDIS_FLOOR]);
   return withProxies(bench, small, async (all) => {
     const larger = all.filter(({ name }) => large.has(name));
     const fewer = { ...bench, rounds: Math.min(bench.rounds, 3) };
@@ -46,7 +46,7 @@ export async function measureTls(bench: Bench): Promise<readonly Figure[]> {
   const { context } = bench;
   const { certificate: caFile } = context;
   const byTls = { ...bench, context: { ...context, upstreamPort: ports.tls, caFile } };
-  const names = ['bare', ...MEMORY, 'http-proxy-middleware', ...tlsPeers(bench.peers)];
+  const names = ['bare', ...routers('memory', 'SQLite'), ...FLOORS, ...tlsPeers(bench.peers)];
   const rounds = await interleave(byTls, names, saturate(byTls, KB));
   return toFigures(rounds, rowsOf('1 KB over TLS'));
 }

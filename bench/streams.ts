@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { addressOf, type Figure, median, type Round, type Row, toFigures } from './figures.ts';
-import { ALL_STORES, MEMORY } from './ours.ts';
+import { ALL_STORES, FLOORS, MEMORY } from './ours.ts';
 import type { Chunks } from './processes/load.ts';
 import type { Proxy } from './proxy.ts';
 import { type Bench, takeTurns, withProxies } from './rounds.ts';
@@ -18,7 +18,7 @@ const WATCHED_SECONDS = 2;
 
 /** Streams: processor time a chunk, the time added to the first and to each, and how many a core carries. */
 export function measureStreams(bench: Bench): Promise<readonly Figure[]> {
-  const names = ['bare', ...ALL_STORES, 'http-proxy-middleware', ...bench.peers];
+  const names = ['bare', ...ALL_STORES, ...FLOORS, ...bench.peers];
   return withProxies(bench, names, async (all) => {
     const withoutStores = all.filter(({ name }) => !name.startsWith('router, ') || MEMORY.includes(name));
     const fewer = { ...bench, rounds: Math.min(bench.rounds, 3) };

@@ -1,5 +1,6 @@
 /** One of the proxies that are compared, in a process of its own: `proxy.ts KIND ORIGIN [OPTIONS]`. */
 import * as http from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import * as https from 'node:https';
 
 import express from 'express';
@@ -35,6 +36,7 @@ const OTHERS: Readonly<Record<string, () => http.RequestListener | Promise<http.
   'http-proxy-middleware': middleware,
   'http-proxy-middleware, Redis': middlewareWithRedis,
   'http-proxy-middleware in Express': () => express().use('/v1', middleware()),
+  undici: undiciAlone,
 };
 
 /** A router is called `router, STORE[, undici][, in Express]`. */
@@ -69,6 +71,40 @@ function bare(): http.RequestListener {
 function middleware(): ReturnType<typeof createProxyMiddleware> {
   const agent = new client.Agent({ keepAlive: true });
   return createProxyMiddleware({ target: `${origin}/v1`, agent, changeOrigin: true });
+}
+
+/** What the router can't cost less than on undici: its handler writes what comes, and reads the request whole, as the router must. */
+async function undiciAlone(): Promise<http.RequestListener> {
+  const { Pool } = await import('undici');
+  const pool = new Pool(origin);
+  return (request, response) => {
+    const body: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => body.push(chunk));
+    request.on('end', () => {
+      const { url: path = '', headers } = request;
+      pool.dispatch(
+        { path, method: 'POST', headers: endToEnd(headers), body: Buffer.concat(body) },
+        {
+          onRequestStart(controller) {
+            response.on('close', () => {
+              if (!response.writableFinished) controller.abort(new Error('The client has left'));
+            });
+          },
+          onResponseStart: (_controller, status, answered) =>
+            void response.writeHead(status, endToEnd(answered)),
+          onResponseData: (_controller, chunk) => void response.write(chunk),
+          onResponseEnd: () => void response.end(),
+          onResponseError: () => void response.destroy(),
+        },
+      );
+    });
+  };
+}
+
+/** Without the headers of one connection. */
+function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  const { connection: _connection, 'transfer-encoding': _encoding, ...others } = headers;
+  return others;
 }
 
 /** What the router can't cost less than with Redis: its transport, a script before each request, and one after it. */
