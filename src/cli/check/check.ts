@@ -1,5 +1,5 @@
 import { withConfigErrors } from '../config/with-config-errors.ts';
-import { loadConfig } from '../config/config-file.ts';
+import { loadConfig, storeOf } from '../config/config-file.ts';
 import { createCatalog } from '../../catalog/catalog.ts';
 import type { ListedModel } from '../../catalog/provider-model-list.ts';
 import { resolveProvider } from '../../catalog/resolve-provider.ts';
@@ -76,6 +76,7 @@ export interface CheckRow {
 export async function check(options: CheckOptions): Promise<readonly CheckRow[]> {
   const { path, timeoutMs } = options;
   const { server: _, ...config } = await loadConfig(path);
+  const store = storeOf(config, path);
   const { settings, catalog } = withConfigErrors(path, () => {
     const resolved = resolveSettings(config);
     // Without hooks: they could measure it, or send events that wait.
@@ -109,7 +110,7 @@ export async function check(options: CheckOptions): Promise<readonly CheckRow[]>
     onDone: (requests) => options.onProgress((finished += requests), all),
   };
   const rows = await Promise.all([
-    storeProblem(config.store, timeoutMs).then((problem) => [storeRow(problem)]),
+    storeProblem(store, timeoutMs).then((problem) => [storeRow(problem)]),
     ...keyed.map((each) => checkProvider(each, context)),
   ]);
   return rows

@@ -6,11 +6,11 @@ import { openStore } from '../../ledger/stores/open-store.ts';
 
 /** Why a store can't be used; undefined if it can. A missing SQLite file is no problem, and is not created. */
 export async function storeProblem(
-  given: string | LedgerStore | undefined,
+  given: string | LedgerStore,
   timeoutMs: number,
 ): Promise<string | undefined> {
-  const file = /^sqlite:(.+)/s.exec(typeof given === 'string' ? given : 'sqlite:./credits.db')?.[1];
-  if (typeof given !== 'object' && file !== undefined && !existsSync(file)) return undefined;
+  const file = typeof given === 'string' ? /^sqlite:(.+)/s.exec(given)?.[1] : undefined;
+  if (file !== undefined && !existsSync(file)) return undefined;
   const store = openStore(given);
   const probe = async (): Promise<string | undefined> => {
     try {

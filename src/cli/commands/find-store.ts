@@ -1,10 +1,8 @@
 import { existsSync } from 'node:fs';
 
-import { findConfig, loadConfig } from '../config/config-file.ts';
+import { findConfig, loadConfig, storeOf } from '../config/config-file.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
 import { UsageError } from './command.ts';
-
-const DEFAULT_STORE = 'sqlite:./credits.db';
 
 /**
  * The store of a command: from `--store`, `--config`, the environment, or the config in this folder.
@@ -28,7 +26,7 @@ export async function findStore(
       NO_CONFIG,
     );
   }
-  const { store: configured = DEFAULT_STORE } = await loadConfig(path);
+  const configured = storeOf(await loadConfig(path), path);
   return mayBeNew && typeof configured === 'string' && configured !== 'memory:'
     ? configured
     : requireExisting(configured);

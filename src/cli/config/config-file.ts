@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
-import { extname, join, resolve } from 'node:path';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { dirname, extname, isAbsolute, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import type { ServerConfig } from '../../options/server-options.ts';
@@ -39,6 +39,29 @@ export async function loadConfig(path: string): Promise<ServerConfig> {
     ? 'must contain an object'
     : 'its default export must be an object';
   throw new ConfigError(path, `${wanted} with providers and models`);
+}
+
+const DEFAULT_STORE = 'sqlite:./credits.db';
+
+/**
+ * The store of a config. A relative file is in the working directory, as for the library.
+ *
+ * @throws {ConfigError} if such a file doesn't exist and the config is outside the working directory: the one that is
+ * meant may be beside the config, and a new, empty one would look valid
+ */
+export function storeOf(
+  { store = DEFAULT_STORE }: ServerConfig,
+  path: string,
+): NonNullable<ServerConfig['store']> {
+  const file = typeof store === 'string' ? /^sqlite:(.+)/s.exec(store)?.[1] : undefined;
+  if (file === undefined || isAbsolute(file) || existsSync(file)) return store;
+  const folder = realpathSync(dirname(path));
+  const way = relative(realpathSync('.'), folder);
+  if (!isAbsolute(way) && !/^\.\.(?:[\\/]|$)/.test(way)) return store;
+  throw new ConfigError(
+    path,
+    `store: file not found: ${resolve(file)}; a relative path is of the working directory, and does not mean ${resolve(folder, file)} beside the config. Use an absolute path`,
+  );
 }
 
 function isConfig(value: unknown): value is ServerConfig {

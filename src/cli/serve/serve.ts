@@ -1,5 +1,5 @@
 import type { AdminRouter } from '../../admin/admin-router.ts';
-import { loadConfig } from '../config/config-file.ts';
+import { loadConfig, storeOf } from '../config/config-file.ts';
 import { withConfigErrors } from '../config/with-config-errors.ts';
 import type { ServerConfig, ServerOptions } from '../../options/server-options.ts';
 import { type ChatCompletionsRouter, createChatCompletionsRouter } from '../../router/router.ts';
@@ -15,7 +15,6 @@ export { createLog } from './log.ts';
 
 const DEFAULT_PORT = 8787;
 const DEFAULT_HOST = '127.0.0.1';
-const DEFAULT_STORE = 'sqlite:./credits.db';
 
 export interface ServeOptions {
   readonly path: string;
@@ -39,7 +38,7 @@ export async function serve({ path, port, host, hostNames, admin, log }: ServeOp
   const config = await loadConfig(path);
   const { server, router } = withConfigErrors(path, () => ({
     server: resolveServer(config.server),
-    router: createRouter(config, log),
+    router: createRouter({ ...config, store: storeOf(config, path) }, log),
   }));
   const readiness = new Readiness(router, log);
   // Before anything that may hang: without a listener SIGTERM is ignored in a container, and SIGHUP kills the process.
@@ -90,8 +89,8 @@ async function closeBoth(router: ChatCompletionsRouter, gateway: Gateway | undef
 }
 
 function createRouter(config: ServerConfig, log: Log): ChatCompletionsRouter {
-  const { server: _, store = DEFAULT_STORE, hooks = [], ...options } = config;
-  return createChatCompletionsRouter({ ...options, store, hooks: [logHooks(log), ...[hooks].flat()] });
+  const { server: _, hooks = [], ...options } = config;
+  return createChatCompletionsRouter({ ...options, hooks: [logHooks(log), ...[hooks].flat()] });
 }
 
 /** Loads the admin API and its validation library only if it is served. */

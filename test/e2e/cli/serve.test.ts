@@ -192,7 +192,7 @@ describe('serve', () => {
     ],
   ])('refuses a config with %s, and names the file', async (_what, name, content, message) => {
     const path = write(name, content);
-    const { code, stdout, stderr } = await runCli(['serve', '--config', path]);
+    const { code, stdout, stderr } = await runCli(['serve', '--config', path], { cwd: folder });
     expect(stderr).toContain(`chat-completions-router: ${folder}/${message}`);
     expect([code, stdout]).toEqual([1, '']);
   });
