@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import { parseUsd } from '../ledger/contract/money.ts';
 import { ACCOUNT, ACCOUNT_WANTED, isAccount } from '../ledger/contract/account-ids.ts';
 import { MAX_END_USER_LENGTH } from '../ledger/contract/key-records.ts';
+import { isDay, isTime } from '../ledger/contract/usage.ts';
 
 /**
  * Schemas for the inputs and responses of the admin API and of the account API.
@@ -213,7 +214,7 @@ export const day: Schema<string> = described(
   'a day such as "2027-01-31", in UTC',
   v.pipe(
     v.string(DAY_WANTED),
-    v.check((value) => /^\d{4}-\d\d-\d\d$/.test(value) && isTime(`${value}T00:00:00Z`), DAY_WANTED),
+    v.check((value) => isDay(value), DAY_WANTED),
   ),
   { format: 'date' },
 );
@@ -235,12 +236,4 @@ function isMoney(value: string, min: bigint): boolean {
   } catch {
     return false;
   }
-}
-
-function isTime(value: string): boolean {
-  const [, year, month, date] =
-    /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)$/.exec(value) ?? [];
-  // `Date` reads the 31st of February as the 3rd of March.
-  const civil = new Date(`${year}-${month}-${date}T00:00:00Z`);
-  return civil.getUTCDate() === Number(date) && !Number.isNaN(Date.parse(value));
 }

@@ -1,6 +1,6 @@
 import type { AdminClient } from '../../client/admin-api.generated.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
-import { isDay } from '../../ledger/contract/usage.ts';
+import { isDay, isTime } from '../../ledger/contract/usage.ts';
 import type { Column, Listing } from '../terminal/listing.ts';
 
 /** A command of the CLI, listed in `main.ts`. */
@@ -166,12 +166,10 @@ export function portNumber(text: string, what: string): number {
   throw new UsageError(`${what} must be a port from 0 to 65535, got ${JSON.stringify(text)}`);
 }
 
-/** Parses a time in ISO 8601. @throws {UsageError} if it isn't one */
+/** Parses a day, in UTC, or a time with its zone. @throws {UsageError} if it is neither */
 export function date(text: string, what: string): Date {
-  const parsed = new Date(text);
-  // `Date` reads the 31st of February as the 3rd of March.
-  if (!isDay(text.slice(0, 10)) || Number.isNaN(parsed.getTime())) {
-    throw new UsageError(`${what} must be a date such as 2027-01-31T00:00Z, got ${JSON.stringify(text)}`);
-  }
-  return parsed;
+  if (isDay(text) || isTime(text)) return new Date(text);
+  throw new UsageError(
+    `${what} must be a day such as 2027-01-31, in UTC, or a time with Z or an offset such as 2027-01-31T00:00Z, got ${JSON.stringify(text)}`,
+  );
 }

@@ -102,3 +102,44 @@ describe('a command', () => {
     expect(stdout).toBe('acme: compacted up to 1\n');
   });
 });
+
+describe('a date', () => {
+  const env = { CREDITS_STORE: 'sqlite:./credits.db' };
+
+  it.each([
+    '2027-01-31T00:00',
+    '2027-01-31 10:00',
+    '2027-01-31T24:00',
+    '2027-01-31 (x)',
+    '2027-01-31 PST',
+    '2027-01-31T10:00+0100',
+    '2027-02-31T10:00Z',
+  ])('is not of the time zone of the machine, or anything else: %s', async (value) => {
+    await grantAcme();
+    const allow = ['credits', 'allow', 'acme', '5', '--id', 'pro', '--per', 'month'];
+    for (const args of [
+      ['credits', 'grant', 'acme', '1', '--id', 'g', '--expires'],
+      ['keys', 'create', 'acme', '--expires'],
+      [...allow, '--anchor'],
+      [...allow, '--until'],
+      ['requests', 'list', '--from'],
+      ['requests', 'list', '--to'],
+    ]) {
+      const { code, stderr } = await run([...args, value], { folder, env });
+      expect([code, stderr.split('\n')[0]]).toEqual([
+        2,
+        `chat-completions-router: ${args.at(-1)} must be a day such as 2027-01-31, in UTC, or a time with Z or an offset such as 2027-01-31T00:00Z, got ${JSON.stringify(value)}`,
+      ]);
+    }
+  });
+
+  it.each([
+    ['2099-01-31', '2099-01-31T00:00:00.000Z'],
+    ['2099-01-31T12:00Z', '2099-01-31T12:00:00.000Z'],
+    ['2099-01-31T12:00:01.5+01:00', '2099-01-31T11:00:01.500Z'],
+  ])('is a day in UTC, or a time with its zone: %s', async (value, expiresAt) => {
+    await grantAcme();
+    const created = await run(['keys', 'create', 'acme', '--json', '--expires', value], { folder, env });
+    expect(JSON.parse(created.stdout)).toMatchObject({ expiresAt });
+  });
+});
