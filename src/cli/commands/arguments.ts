@@ -88,6 +88,7 @@ export function parseArguments(command: Command, args: readonly string[]): Parse
       throw new UsageError(`--${name} requires a value: --${name} ${option.value}`);
     }
     if (!wantsValue && value !== undefined) throw new UsageError(`--${name} takes no value`);
+    if (wantsValue && Object.hasOwn(given, name)) throw new UsageError(`--${name} is given twice`);
     given[name] = plain(value ?? '');
     checkChoices(name, option, given[name]);
   }

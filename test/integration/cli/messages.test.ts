@@ -69,6 +69,11 @@ describe('a command', () => {
       ['keys', 'bogus'],
       'unknown command "keys bogus"; keys takes create, list, get',
     ],
+    [
+      'an option given twice',
+      ['keys', 'create', 'acme', '--budget', '1.00/hour', '--budget=20.00/month'],
+      '--budget is given twice',
+    ],
     ['no subcommand', ['keys', '--json'], 'keys requires a subcommand: create, list, get'],
   ])('names what was typed: %s', async (_what, args, message) => {
     await grantAcme();

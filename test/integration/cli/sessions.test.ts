@@ -66,7 +66,7 @@ describe('the commands sessions', () => {
     for (const [args, code, message] of [
       [CREATE, 2, '--max-spend'],
       [[...CREATE, '--max-spend', '0'], 2, 'maxSpend must be more than 0, got 0'],
-      [[...CREATE, '--max-spend', '1', '--ttl', '86401'], 2, '--ttl must be at most 86400, got 86401'],
+      [[...CREATE.slice(0, -1), '86401', '--max-spend', '1'], 2, '--ttl must be at most 86400, got 86401'],
       [[...CREATE, '--max-spend', '1', '--markup', 'much'], 2, 'markup'],
       [['sessions', 'create', 'none', ...CREATE.slice(3), '--max-spend', '1'], 1, 'there is no account none'],
       [['sessions', 'revoke', 'ses-of.another'], 1, 'this is no session'],
