@@ -2,8 +2,7 @@ import { idempotencyKeyOf } from '../keys/idempotency-key.ts';
 import { InvalidRequestError, UnsupportedMediaTypeError } from '../errors/request-errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { readBytes } from '../http/read-body.ts';
-import { JsonScanner } from '../json/scanner.ts';
-import { tokenText } from '../json/token.ts';
+import { repeatedMember } from '../json/repeated-member.ts';
 import { type PreparedCall, type Endpoint, nothing, type RawInput } from './endpoint.ts';
 import type { Actor } from './host-view.ts';
 import { CrossSiteRequestError } from './errors.ts';
@@ -83,35 +82,12 @@ async function readBody(exchange: Exchange): Promise<unknown> {
   if (body.kind === 'lost' && length === '0' && encoding === undefined) return undefined;
   const bytes = await readBytes({ headers, body }, LIMITS);
   if (bytes.length === 0) return undefined;
+  // A name that is too long to be compared is none of a known member: the endpoint rejects it.
   const repeated = repeatedMember(bytes);
-  if (repeated === undefined) return JSON.parse(bytes.toString());
-  const shown = repeated.slice(0, 100);
-  throw new InvalidRequestError('ambiguous_parameter', `${JSON.stringify(shown)} is given twice.`, shown);
-}
-
-/**
- * The first name that an object has twice: parsers differ on which of the two values counts.
- *
- * @throws {InvalidRequestError} if it isn't JSON in UTF-8
- */
-function repeatedMember(bytes: Uint8Array): string | undefined {
-  const seen = new Set<string>();
-  let containers = 0;
-  let repeated: string | undefined;
-  const scanner = new JsonScanner('', {
-    key: (within, token) => {
-      const name = tokenText(token);
-      // Too long for a known member: the endpoint rejects it.
-      if (name === undefined) return;
-      const place = `${within} ${name}`;
-      if (seen.has(place)) repeated ??= name;
-      seen.add(place);
-    },
-    value: () => String((containers += 1)),
-    close: () => {},
-  });
-  if (!scanner.write(bytes) || !scanner.end()) {
+  if (repeated === 'invalid') {
     throw new InvalidRequestError('invalid_json', 'The request body is not valid JSON in UTF-8.');
   }
-  return repeated;
+  if (repeated === undefined) return JSON.parse(bytes.toString());
+  const shown = repeated.name.slice(0, 100);
+  throw new InvalidRequestError('ambiguous_parameter', `${JSON.stringify(shown)} is given twice.`, shown);
 }

@@ -111,7 +111,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'ledger/contract',
     'ledger/operations',
   ],
-  'cli/config': ['options', 'catalog', 'upstream'],
+  'cli/config': ['json', 'options', 'catalog', 'upstream'],
   'cli/demo': ['router', 'cli/init', 'cli/serve', 'options', 'async'],
   'cli/terminal': ['platform'],
   'cli/init': ['cli/config', 'catalog', 'options', 'ledger/contract', 'ledger/stores'],

@@ -1,3 +1,4 @@
+import { repeatedMember } from '../../json/repeated-member.ts';
 import { ConfigError } from './config-error.ts';
 
 /** Some editors write a byte order mark, which `JSON.parse` refuses. */
@@ -7,7 +8,8 @@ const BOM = '\uFEFF';
  * Parses a JSON config with comments, and substitutes environment variables in its strings: `${NAME}`, or with a
  * default `${NAME:-default}`; `$${` is a literal `${`.
  *
- * @throws {ConfigError} naming the line of a syntax error, or each option whose variable isn't set
+ * @throws {ConfigError} naming the line of a syntax error or of a repeated name, or each option whose variable isn't set or
+ * can't be one
  */
 export function parseJsonConfig(text: string, path: string, env: NodeJS.ProcessEnv): unknown {
   const plain = withoutComments(text.startsWith(BOM) ? text.slice(BOM.length) : text);
@@ -17,9 +19,15 @@ export function parseJsonConfig(text: string, path: string, env: NodeJS.ProcessE
   } catch {
     throw new ConfigError(path, describeSyntaxError(plain));
   }
-  const missing: string[] = [];
-  const filled = substitute(parsed, '', env, missing);
-  if (missing.length > 0) throw new ConfigError(path, missing.join('; '));
+  const bytes = Buffer.from(plain);
+  const repeated = repeatedMember(bytes);
+  if (typeof repeated === 'object') {
+    const line = bytes.toString('utf8', 0, repeated.at).split('\n').length;
+    throw new ConfigError(path, `line ${line}: ${JSON.stringify(repeated.name)} is given twice`);
+  }
+  const problems: string[] = [];
+  const filled = substitute(parsed, '', env, problems);
+  if (problems.length > 0) throw new ConfigError(path, problems.join('; '));
   return filled;
 }
 
@@ -52,27 +60,33 @@ function describeSyntaxError(text: string): string {
   return 'is empty';
 }
 
-function substitute(value: unknown, option: string, env: NodeJS.ProcessEnv, missing: string[]): unknown {
+function substitute(value: unknown, option: string, env: NodeJS.ProcessEnv, problems: string[]): unknown {
   if (typeof value === 'string') {
     return value.replaceAll(
-      /\$\$\{|\$\{(\w+)(?::-([^}]*))?(\}|$)/g,
-      (whole: string, name?: string, fallback?: string, end?: string) => {
-        if (name === undefined) return '${';
-        if (end === '') return whole;
+      /\$\$\{|\$\{(?:(\w+)(?::-([^}]*))?(\}|$))?/g,
+      (start: string, name?: string, fallback?: string, end?: string) => {
+        if (start === '$${') return '${';
+        if (name === undefined || end === '') {
+          // Without the text: it may be a part of a key.
+          problems.push(
+            `${option}: \${ needs the name of a variable (letters, digits, _), as \${NAME} or \${NAME:-text}; $\${ is a literal \${`,
+          );
+          return '';
+        }
         const found = env[name] === '' ? undefined : env[name];
         if (found === undefined && fallback === undefined) {
-          missing.push(`${option}: ${name} is not set: put it into .env and use --env-file .env`);
+          problems.push(`${option}: ${name} is not set: put it into .env and use --env-file .env`);
         }
         return found ?? fallback ?? '';
       },
     );
   }
-  if (Array.isArray(value)) return value.map((each, n) => substitute(each, `${option}[${n}]`, env, missing));
+  if (Array.isArray(value)) return value.map((each, n) => substitute(each, `${option}[${n}]`, env, problems));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, each]) => {
       const step = /^[\w$]+$/.test(name) ? (option === '' ? name : `.${name}`) : `[${JSON.stringify(name)}]`;
-      return [name, substitute(each, option + step, env, missing)];
+      return [name, substitute(each, option + step, env, problems)];
     }),
   );
 }
