@@ -6,8 +6,6 @@ import { snakeCase } from '../json-api/in-json.ts';
 import { createKeyOnce, type MadeKey, rotateKeyOnce, withConflictErrors } from '../json-api/key-calls.ts';
 import {
   createdCustomerKey,
-  isManaged,
-  MANAGED_BY,
   newCustomerKey,
   noTerms,
   OWN_FIELDS,
@@ -23,6 +21,7 @@ import {
 } from '../json-api/key-schemas.ts';
 import { keyId, object } from '../json-api/schema.ts';
 import type { ApiKeyDetails, ApiKeyInfo } from '../keys/api-keys.ts';
+import { isManaged, MANAGED_BY } from '../keys/key-policy.ts';
 import { SESSION_PREFIX } from '../ledger/contract/reserved-ids.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
 import { KeyNotManagedError, TooManyKeysError } from './errors.ts';

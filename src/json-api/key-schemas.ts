@@ -2,6 +2,7 @@ import * as v from 'valibot';
 
 import type { ApiKeyDetails, ApiKeyInfo } from '../keys/api-keys.ts';
 import {
+  isManaged,
   type KeyPolicy,
   type KeyPolicyChanges,
   MAX_METADATA,
@@ -326,9 +327,6 @@ export const createdCustomerKey: Schema<
   }),
 );
 
-/** Of a customer's key: `managed` says whether the customer made it. */
-export const MANAGED_BY: Readonly<Record<'managed_by', 'customer'>> = { managed_by: 'customer' };
-
 export const rotation: Schema<{ readonly overlap_ms?: number | undefined }> = component(
   'Rotation',
   'For how long the secret of now works beside the new one, in ms; 0 by default.',
@@ -425,11 +423,6 @@ export function customerKeyAnswer(key: ApiKeyInfo): CustomerKeyAnswer {
 
 export function customerKeyDetailsAnswer(key: ApiKeyDetails): CustomerKeyAnswer {
   return { ...customerKeyAnswer(key), ...inJson(key, Object.keys(limitCounters)) };
-}
-
-/** Whether the customer made it. */
-export function isManaged({ metadata }: ApiKeyInfo): boolean {
-  return metadata?.['managed_by'] === MANAGED_BY.managed_by;
 }
 
 export function keyDetailsAnswer(key: ApiKeyDetails): KeyDetailsAnswer {

@@ -6,7 +6,7 @@ import {
 } from '../ledger/contract/key-records.ts';
 import { ACCOUNT_WANTED, isAccount } from '../ledger/contract/account-ids.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
-import { type KeyPolicy, type KeyPolicyChanges, POLICY_FIELDS } from './key-policy.ts';
+import { isManaged, type KeyPolicy, type KeyPolicyChanges, MANAGED_BY, POLICY_FIELDS } from './key-policy.ts';
 import { type LimitCounters, limitCounters } from './limit-counters.ts';
 import { hashApiKey, isApiKey, newApiKey, newKeyId } from './key-secret.ts';
 import { policyError, policyOfTerms, type Rotation, rotationOf, termsOf, withChanges } from './key-terms.ts';
@@ -35,7 +35,8 @@ export interface ApiKeys {
   /**
    * Changes the given fields, and removes those that are `null`; undefined if there is no such key.
    *
-   * The key's counters stay. A changed limit per minute starts full.
+   * The key's counters stay. A changed limit per minute starts full. `metadata` is replaced as a whole; of a key whose
+   * `managed_by` is `customer`, that note and `made_by` stay unless they are given or `metadata` is `null`.
    *
    * @throws {TypeError} naming the invalid field; nothing was changed
    */
@@ -259,11 +260,20 @@ async function updateKey(
       account: reference.account,
       key: reference.id,
       version: status.version,
-      ...termsOf(withChanges(policyOfTerms(status), changes), carriedRotation(status)),
+      ...termsOf(changedPolicy(policyOfTerms(status), changes), carriedRotation(status)),
       ...pausedTerm(status),
     }),
   );
   return changed?.info;
+}
+
+/** Other notes don't take a key away from the customer who manages it. */
+function changedPolicy(policy: KeyPolicy, changes: KeyPolicyChanges): KeyPolicy {
+  const { metadata } = changes;
+  if (!metadata || !isManaged(policy)) return withChanges(policy, changes);
+  const { made_by: maker } = policy.metadata ?? {};
+  const kept = { ...MANAGED_BY, ...(maker !== undefined && { made_by: maker }) };
+  return withChanges(policy, { ...changes, metadata: { ...kept, ...metadata } });
 }
 
 async function pauseKey(reference: KeyReference, paused: boolean): Promise<ApiKeyInfo | undefined> {

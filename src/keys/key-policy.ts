@@ -171,3 +171,11 @@ function fieldText<Field extends PolicyFieldName>(field: Field, value: KeyPolicy
 export const MAX_METADATA = { entries: 16, name: 64, value: 512 } as const;
 /** Finishes "metadata must be". */
 export const METADATA_WANTED: string = `an object of at most ${MAX_METADATA.entries} strings, with names of 1 to ${MAX_METADATA.name} characters and values of up to ${MAX_METADATA.value}`;
+
+/** Among the notes of a key that the account's holder may change, by the account API. `made_by` says who made it. */
+export const MANAGED_BY: Readonly<Record<'managed_by', 'customer'>> = { managed_by: 'customer' };
+
+/** Whether the account's holder may change it. */
+export function isManaged({ metadata }: Pick<KeyPolicy, 'metadata'>): boolean {
+  return metadata?.['managed_by'] === MANAGED_BY.managed_by;
+}

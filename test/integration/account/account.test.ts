@@ -176,6 +176,15 @@ describe('the holder of an API key', () => {
     expect((await ask('DELETE', `/keys/${id}`)).body.state).toBe('revoked');
   });
 
+  it('changes its own key still after the operator has changed the notes of it', async () => {
+    const { ask, gateway } = await startAccount();
+    const { id } = (await ask('POST', '/keys', {})).body;
+    await gateway.router.keys.update('acct', id, { metadata: { plan: 'pro' } });
+    expect((await ask('PATCH', `/keys/${id}`, { name: 'ci' })).status).toBe(200);
+    await gateway.router.keys.update('acct', id, { metadata: { managed_by: 'operator' } });
+    expect((await ask('PATCH', `/keys/${id}`, { name: 'x' })).body.error.code).toBe('key_not_managed');
+  });
+
   it('reads only, where the host says so', async () => {
     const { ask } = await startAccount({ keyHolders: 'read' });
     expect((await ask('GET', '/me')).body.may).toEqual(['read', 'statements', 'playground']);

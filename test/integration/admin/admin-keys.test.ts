@@ -119,6 +119,13 @@ describe('the keys of the admin API', () => {
     expect(door.audits.at(-1)?.after).not.toHaveProperty('budget');
   });
 
+  it('of customers stay theirs where other notes are changed', async () => {
+    const metadata = { managed_by: 'customer', made_by: 'ann' };
+    const { id } = (await door.ask('POST', KEYS, { metadata })).body;
+    const changed = await door.ask('PATCH', `${KEYS}/${id}`, { metadata: { plan: 'pro' } });
+    expect(changed.body.metadata).toEqual({ ...metadata, plan: 'pro' });
+  });
+
   it.each<[unknown, string, string]>([
     [{ budget: { amount: 5, per: 'day' } }, 'budget.amount', 'got 5.'],
     [{ budget: { amount: '5' } }, 'budget.per', 'is missing; it must be "hour" or "day" or "week"'],

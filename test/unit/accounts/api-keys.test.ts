@@ -122,6 +122,31 @@ describe('router.keys', () => {
     expect(await keys.update('acme', 'prod', undecided)).toMatchObject({ name: 'kept' });
   });
 
+  it.each([
+    ['other notes', { plan: 'pro' }, { managed_by: 'customer', made_by: 'ann', plan: 'pro' }],
+    ['none', {}, { managed_by: 'customer', made_by: 'ann' }],
+    ['another manager', { managed_by: 'operator' }, { managed_by: 'operator', made_by: 'ann' }],
+    ['another maker', { made_by: 'bob' }, { managed_by: 'customer', made_by: 'bob' }],
+    ['null', null, undefined],
+  ])(
+    'leaves a key to the customer who manages it, by notes that are not given: %s',
+    async (_what, given, now) => {
+      const { keys } = makeKeys();
+      const metadata = { managed_by: 'customer', made_by: 'ann', team: 'search' };
+      await keys.create({ account: 'acme', id: 'own', metadata });
+      const changed = await keys.update('acme', 'own', { metadata: given });
+      expect(changed?.metadata).toEqual(now);
+    },
+  );
+
+  it('replaces all notes of a key that no customer manages', async () => {
+    const { keys } = makeKeys();
+    const metadata = { managed_by: 'terraform', made_by: 'ann' };
+    await keys.create({ account: 'acme', id: 'prod', metadata });
+    const changed = await keys.update('acme', 'prod', { metadata: { plan: 'pro' } });
+    expect(changed?.metadata).toEqual({ plan: 'pro' });
+  });
+
   it('loses no change of two that are made at once', async () => {
     const { keys } = makeKeys();
     await keys.create({ account: 'acme', id: 'prod' });
