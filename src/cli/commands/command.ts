@@ -126,6 +126,15 @@ export function usd(amount: string): string {
   return amount.startsWith('-') ? `-$${amount.slice(1)}` : `$${amount}`;
 }
 
+/** What the line of a change ends with: that it was made before, and what to do where it isn't safe yet. */
+export function changeNotes(
+  { duplicate = false, durable }: { readonly duplicate?: boolean; readonly durable?: boolean },
+  advice = 'repeat the command',
+): string {
+  const unsafe = durable === false ? ` (NOT on the configured number of replicas: ${advice})` : '';
+  return `${duplicate ? ' (already applied)' : ''}${unsafe}`;
+}
+
 /** A column with an amount in USD, which has its sign in a table. */
 export function amountColumn<Row extends object>(name: keyof Row & string, isOnlyCsv = false): Column<Row> {
   const value = (row: Row): string => {

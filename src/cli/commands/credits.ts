@@ -4,6 +4,7 @@ import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
 import type { Column } from '../terminal/listing.ts';
 import {
   amountColumn,
+  changeNotes,
   wholeNumber,
   date,
   required,
@@ -170,9 +171,6 @@ export const compactCommand: StoreCommand = {
 };
 
 function report({ print }: StoreInvocation, account: string, change: CreditsChange): boolean {
-  const { available, duplicate, durable } = change;
-  const repeated = duplicate ? ' (already applied)' : '';
-  const unsafe = durable === false ? ' (NOT on the configured number of replicas: repeat the command)' : '';
-  print(`${account}: ${usd(available)} available${repeated}${unsafe}`, { account, ...change });
-  return durable !== false;
+  print(`${account}: ${usd(change.available)} available${changeNotes(change)}`, { account, ...change });
+  return change.durable !== false;
 }

@@ -9,6 +9,7 @@ import { statementCsv } from '../../ledger/operations/statement.ts';
 import { table } from '../terminal/table.ts';
 import {
   amountColumn,
+  changeNotes,
   date,
   NotFoundError,
   required,
@@ -60,14 +61,11 @@ export const allowCommand: StoreCommand = {
       ...(until !== undefined && { until: date(until, '--until') }),
       ...(options['prorate'] !== undefined && { change: 'prorate' }),
     });
-    const repeated = change.duplicate ? ' (already applied)' : '';
-    print(
-      `${account}: ${usd(change.available)} available, resets ${change.resetsAt.toISOString()}${repeated}`,
-      {
-        account,
-        ...change,
-      },
-    );
+    const { available, resetsAt } = change;
+    print(`${account}: ${usd(available)} available, resets ${resetsAt.toISOString()}${changeNotes(change)}`, {
+      account,
+      ...change,
+    });
     return change.durable !== false;
   },
 };
@@ -109,8 +107,7 @@ export const endAllowanceCommand: StoreCommand = {
   async run({ positionals: [account = '', id = ''], options: { now }, store, print }) {
     const at = now === undefined ? 'period_end' : 'now';
     const ended = await createCredits(store).endAllowance(account, id, { at });
-    const repeated = ended.duplicate ? ' (already applied)' : '';
-    print(`${account}: ${usd(ended.available)} available${repeated}`, { account, id, ...ended });
+    print(`${account}: ${usd(ended.available)} available${changeNotes(ended)}`, { account, id, ...ended });
     return ended.durable !== false;
   },
 };
@@ -125,7 +122,8 @@ export const creditLimitCommand: StoreCommand = {
   async run({ positionals: [account = '', amount = ''], store, print }) {
     const change = await createCredits(store).setCreditLimit(account, amount);
     const { creditLimit, previous } = change;
-    print(`${account}: may owe ${usd(creditLimit)}, before ${usd(previous)}`, { account, ...change });
+    const line = `${account}: may owe ${usd(creditLimit)}, before ${usd(previous)}${changeNotes(change)}`;
+    print(line, { account, ...change });
     return change.durable !== false;
   },
 };
@@ -152,11 +150,8 @@ export const refundCommand: StoreCommand = {
     });
     if (!made)
       throw new NotFoundError(`there is no request ${requestId}`, { requestId, error: 'no_request' });
-    const repeated = made.duplicate ? ' (already applied)' : '';
-    print(`${made.account}: ${usd(made.amount)} refunded, ${usd(made.available)} available${repeated}`, {
-      requestId,
-      ...made,
-    });
+    const line = `${made.account}: ${usd(made.amount)} refunded, ${usd(made.available)} available`;
+    print(line + changeNotes(made), { requestId, ...made });
     return made.durable !== false;
   },
 };
@@ -220,7 +215,9 @@ export const deleteAccountCommand: StoreCommand = {
       await setTimeout(LATE_ROWS_MS);
       await store.requestLog?.forget(account, idAt(deleted.deletedAt.getTime()));
     }
-    print(`${account}: deleted; its sums are ${deleted.id}`, deleted);
+    // Repeated, it finds no account, unless a failover has brought it back.
+    const notes = changeNotes(deleted, 'after a failover, repeat the command');
+    print(`${account}: deleted; its sums are ${deleted.id}${notes}`, deleted);
     return deleted.durable !== false;
   },
 };
