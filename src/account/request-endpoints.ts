@@ -81,7 +81,10 @@ export const requestEndpoints: readonly Endpoint[] = [
         ...(key !== undefined && { key }),
       });
       const answer = { ...list(found.requests.map(ownAnswer)), next_cursor: found.cursor ?? null };
-      return { answer, ...(format === 'csv' && { csv: requestsCsv(answer.data) }) };
+      return {
+        answer,
+        ...(format === 'csv' && { csv: requestsCsv(answer.data), nextCursor: found.cursor }),
+      };
     },
   }),
   endpoint({

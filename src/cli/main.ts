@@ -210,6 +210,10 @@ async function runCommand(args: readonly string[]): Promise<number> {
   if (envFile !== undefined) process.loadEnvFile(envFile);
   const isJson = options['json'] !== undefined;
   const format = isJson ? 'json' : options['csv'] === undefined ? 'table' : 'csv';
+  const remark = (line: string): void => {
+    progress.clear();
+    console.error(line);
+  };
   const invocation: Invocation = {
     positionals,
     options,
@@ -225,9 +229,9 @@ async function runCommand(args: readonly string[]): Promise<number> {
       }
     },
     note: (line) => {
-      progress.clear();
-      if (!isJson) console.error(line);
+      if (!isJson) remark(line);
     },
+    remark,
     progress: (line) => {
       progress.show(line);
     },

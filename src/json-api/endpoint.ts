@@ -100,6 +100,8 @@ export interface OperationResult<Answer = unknown> {
   readonly answer: Answer;
   /** Sent instead of the answer. */
   readonly csv?: string;
+  /** The `next_cursor` of the answer, for which CSV has no place: sent as `x-ccr-next-cursor`. */
+  readonly nextCursor?: string | undefined;
   /** Whose it is, where the path doesn't name the account. */
   readonly account?: string;
   /** Id of the changed key or grant. */

@@ -109,7 +109,15 @@ async function respond<Services, Caller extends Actor>(
   context.result = result;
   const status = result.repeated ? 200 : (endpoint.status ?? 200);
   if (result.csv === undefined) return { status, body: Buffer.from(JSON.stringify(result.answer)) };
-  return { status, body: Buffer.from(result.csv), headers: { 'content-type': 'text/csv; charset=utf-8' } };
+  return csvResponse(status, result.csv, result.nextCursor);
+}
+
+function csvResponse(status: number, csv: string, nextCursor: string | undefined): ApiResponse {
+  const headers = {
+    'content-type': 'text/csv; charset=utf-8',
+    ...(nextCursor !== undefined && { 'x-ccr-next-cursor': nextCursor }),
+  };
+  return { status, body: Buffer.from(csv), headers };
 }
 
 function errorResponse(error: RouterError): ApiResponse {

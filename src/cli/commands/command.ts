@@ -71,6 +71,8 @@ export interface Invocation {
   readonly list: <Row extends object>(listing: Listing<Row>) => Promise<void>;
   /** Prints a line for people only: on stderr, and not with `--json`. */
   readonly note: (text: string) => void;
+  /** Prints a line that the reader of the results needs: on stderr, also with `--json`. */
+  readonly remark: (text: string) => void;
   /** Shows the progress of long work on a terminal. */
   readonly progress: (text: string) => void;
 }

@@ -34,7 +34,7 @@ export const listRequestsCommand: StoreCommand = {
   },
   printsRows: true,
   examples: ['requests list --account acme --status 5xx', 'requests list --code rate_limit_exceeded --csv'],
-  async run({ options, store, list, note }) {
+  async run({ options, store, list, remark }) {
     const { cursor, status } = options;
     const search: RequestSearch = {
       ...textsOf(options),
@@ -46,7 +46,7 @@ export const listRequestsCommand: StoreCommand = {
     };
     const { requests, cursor: next } = await searchLog(logOf(store), search);
     await list({ columns: COLUMNS, rows: requests, none: 'no requests' });
-    if (next !== undefined) note(`there may be more: --cursor ${next}`);
+    if (next !== undefined) remark(`there may be more: --cursor ${next}`);
     return true;
   },
 };
@@ -106,7 +106,7 @@ export const listWaitingRequestsCommand: GatewayCommand = {
   options: {},
   printsRows: true,
   examples: ['requests waiting', 'requests waiting --json'],
-  async run({ gateway, list, note }) {
+  async run({ gateway, list, remark }) {
     const { waiting, waiting_charges: count } = await gateway.getStatus();
     await list({
       columns: [
@@ -117,7 +117,7 @@ export const listWaitingRequestsCommand: GatewayCommand = {
       rows: waiting,
       none: 'no requests',
     });
-    if (count > waiting.length) note(`${count} wait; these are the oldest`);
+    if (count > waiting.length) remark(`${count} wait; these are the oldest`);
     return true;
   },
 };

@@ -87,6 +87,22 @@ describe('the holder of an API key', () => {
     expect((await ask('GET', '/requests?code=x')).body.error.code).toBe('unsupported_parameter');
   });
 
+  it('gets its requests as CSV page by page, by a header', async () => {
+    const { ask, gateway } = await startAccount();
+    for (const _ of [1, 2]) {
+      const settled = gateway.nextSettled();
+      await (await gateway.post(QUESTION)).text();
+      await settled;
+    }
+    const [newest, oldest] = (await ask('GET', '/requests')).body.data;
+    const first = await ask('GET', '/requests?format=csv&limit=1');
+    expect(first.body).toMatch(new RegExp(`^id,created_at,.*\r\n${newest.id},.*\r\n$`));
+    expect(first.headers.get('x-ccr-next-cursor')).toBe(newest.id);
+    const next = await ask('GET', `/requests?format=csv&cursor=${newest.id}`);
+    expect(next.body).toContain(`\r\n${oldest.id},`);
+    expect(next.headers.has('x-ccr-next-cursor')).toBe(false);
+  });
+
   it('gets a statement without the ids and the reasons of the operator', async () => {
     const { ask, gateway } = await startAccount();
     await gateway.router.credits.adjust('acct', '-1.00', { id: 'adj-secret', reason: 'suspected fraud' });

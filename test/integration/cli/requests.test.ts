@@ -49,6 +49,9 @@ it('filters, and pages by a cursor', async () => {
   const first = await list('--limit', '1');
   expect(first.stdout).toContain(ids[1]);
   expect(first.stderr).toContain(`there may be more: --cursor ${ids[1]}`);
+  for (const format of ['--json', '--csv']) {
+    expect((await list('--limit', '1', format)).stderr).toBe(`there may be more: --cursor ${ids[1]}\n`);
+  }
   expect((await list('--cursor', ids[1] ?? '')).stdout).toContain(ids[0]);
   expect((await list('--model', 'other')).stdout).toBe('no requests\n');
   expect(await list('--status', '99')).toMatchObject({
