@@ -217,7 +217,8 @@ export function toAdminError(thrown: unknown, isChange: boolean): unknown {
     return new AdminStoreUnavailableError(isChange && Reflect.get(thrown, 'applied') !== 'no', thrown);
   }
   // A TypeError of the router names the argument: "limit must be an integer from 1 to 1000, got 0".
-  const [, param] = /^([a-zA-Z]+(?:\.[a-zA-Z]+)*)(?:\[.*\]| and \w+)? must be /.exec(thrown.message) ?? [];
+  const [, param] =
+    /^([a-zA-Z]+(?:\.[a-zA-Z]+)*)(?:\[.*\]|(?:, \w+)* and \w+)? must be /.exec(thrown.message) ?? [];
   if (thrown.name === 'TypeError' && param !== undefined) {
     const name = snakeCase(param);
     return new InvalidValueError(`${name}${thrown.message.slice(param.length)}.`, name);

@@ -128,6 +128,11 @@ describe('the keys of the admin API', () => {
 
   it.each<[unknown, string, string]>([
     [{ budget: { amount: 5, per: 'day' } }, 'budget.amount', 'got 5.'],
+    [
+      { metadata: Object.fromEntries(Array.from({ length: 16 }, (_, n) => [`n${n}`, 'x'.repeat(512)])) },
+      'metadata',
+      'metadata, models and require must be at most 8000 characters together',
+    ],
     [{ budget: { amount: '5' } }, 'budget.per', 'is missing; it must be "hour" or "day" or "week"'],
     [{ budget: { amount: '5', per: 'day', x: 1 } }, 'budget.x', 'Known names: amount, per.'],
     [{ budget: [] }, 'budget', 'or a list of up to 5, each of another period, got [].'],
