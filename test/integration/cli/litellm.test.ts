@@ -129,6 +129,30 @@ function read(name: string): string {
   return readFileSync(join(folder, name), 'utf8');
 }
 
+/** The config that a file of LiteLLM becomes, and what the command says. */
+async function convert(config: object): Promise<{ readonly config: ServerConfig; readonly stdout: string }> {
+  writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
+  const { code, stdout, stderr } = await run(['init', '--from', 'litellm', 'config.json', '--json'], {
+    folder,
+  });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const text = read('chat-completions-router.config.json');
+  return { config: parseJsonConfig(text, 'config', VARIABLES) as ServerConfig, stdout };
+}
+
+/** Two deployments of one model. */
+function twoDeployments(
+  first: { readonly params?: object; readonly info?: object },
+  second: { readonly params?: object; readonly info?: object },
+): object[] {
+  const sold = { input_cost_per_token: 1e-6, output_cost_per_token: 2e-6, max_output_tokens: 1000 };
+  return [first, second].map(({ params, info }, n) => ({
+    model_name: 'chat',
+    litellm_params: { model: `openai/gpt-${n + 1}`, ...params },
+    model_info: { ...sold, ...info },
+  }));
+}
+
 /** Runs the script of keys with commands in this process; what they created. */
 async function runScript(): Promise<unknown[]> {
   const words = String.raw`npx() { printf '%s\0' "$@"; echo; }; `;
@@ -206,6 +230,184 @@ describe('init --from litellm', () => {
         },
       },
     });
+  });
+
+  it('sells each deployment of a model at its own price', async () => {
+    const { config, stdout } = await convert({
+      model_list: [
+        {
+          model_name: 'chat',
+          litellm_params: { model: 'ollama/llama3', input_cost_per_token: 0, output_cost_per_token: 0 },
+        },
+        {
+          model_name: 'chat',
+          litellm_params: {
+            model: 'openai/gpt-4o',
+            input_cost_per_token: 2.5e-6,
+            output_cost_per_token: 1e-5,
+          },
+        },
+        { model_name: 'chat', litellm_params: { model: 'openai/gpt-4o-mini' } },
+        { model_name: 'chat', litellm_params: { model: 'openai/unheard-of' } },
+      ],
+    });
+    expect(config.models['chat']).toEqual({
+      targets: [
+        { provider: 'ollama', model: 'llama3', pricing: 'free' },
+        { provider: 'openai', model: 'gpt-4o', pricing: { input: '2.50', output: '10.00' } },
+        { provider: 'openai', model: 'gpt-4o-mini', pricing: 'catalog' },
+      ],
+      strategy: 'weighted',
+      pricing: { input: '2.50', output: '10.00' },
+      maxOutputTokens: 16_384,
+    });
+    expect(config.prices).toBe('catalog');
+    expect(stdout).toContain('chat: each target has a price of its own');
+    expect(stdout).toContain('model_list[3] (chat): left out: no price is known');
+  });
+
+  it('has one price for deployments of one price', async () => {
+    const { config } = await convert({ model_list: twoDeployments({}, {}) });
+    expect(config.models['chat']).toEqual({
+      targets: ['openai/gpt-1', 'openai/gpt-2'],
+      strategy: 'weighted',
+      pricing: { input: '1.00', output: '2.00' },
+      maxOutputTokens: 1000,
+    });
+  });
+
+  it('keeps the prices of fallbacks whose deployments differ, also after a free model', async () => {
+    const { config } = await convert({
+      model_list: [
+        ...twoDeployments({}, { info: { output_cost_per_token: 4e-6 } }),
+        {
+          model_name: 'local',
+          litellm_params: { model: 'ollama/llama3', input_cost_per_token: 0, output_cost_per_token: 0 },
+        },
+      ],
+      litellm_settings: { fallbacks: [{ local: ['chat'] }] },
+    });
+    expect(config.models['local']).toEqual({
+      targets: [
+        'ollama/llama3',
+        { provider: 'openai', model: 'gpt-1', pricing: { input: '1.00', output: '2.00' } },
+        { provider: 'openai', model: 'gpt-2', pricing: { input: '1.00', output: '4.00' } },
+      ],
+      pricing: 'free',
+      maxOutputTokens: 1000,
+    });
+    const router = createChatCompletionsRouter({ ...config, store: 'memory:' });
+    await router.close();
+  });
+
+  it.each<[string, object, object, number | undefined, number | undefined]>([
+    ['weights, not rpm', { weight: 3, rpm: 10 }, { weight: 1, rpm: 900 }, 3, 1],
+    ['a weight of 0', { weight: 0, rpm: 900 }, { weight: 1, rpm: 10 }, 1, 0.000_001],
+    ['a missing weight', { rpm: 900 }, { weight: 2 }, 2, 0.000_001],
+    ['rpm, not tpm', { rpm: 10, tpm: 5 }, { rpm: 20, tpm: 900 }, 10, 20],
+    ['no weights but 0', { weight: 0 }, { weight: 0 }, undefined, undefined],
+  ])('chooses one kind of weight for a model: %s', async (_what, first, second, one, other) => {
+    const { config } = await convert({ model_list: twoDeployments({ params: first }, { params: second }) });
+    const { targets } = config.models['chat'] ?? { targets: [] };
+    expect(targets.map((target) => (typeof target === 'string' ? undefined : target.weight))).toEqual([
+      one,
+      other,
+    ]);
+  });
+
+  it('tries a deployment whose weight is 0 after the others, and says so', async () => {
+    const { config, stdout } = await convert({
+      model_list: twoDeployments({ params: { weight: 0 } }, { params: { weight: 1 } }),
+    });
+    expect(config.models['chat']).toMatchObject({
+      targets: [{ model: 'gpt-2', weight: 1 }, { model: 'gpt-1' }],
+    });
+    expect(stdout).toContain('model_list[0] (chat): its share of the requests is 0');
+  });
+
+  it('keeps the prices of long prompts, of audio and of an hour in the cache', async () => {
+    const { config, stdout } = await convert({
+      model_list: [
+        {
+          model_name: 'long',
+          litellm_params: { model: 'openai/gpt-4.1', input_cost_per_token_above_200k_tokens: 2.5e-6 },
+          model_info: {
+            input_cost_per_token: 1.25e-6,
+            output_cost_per_token: 1e-5,
+            cache_read_input_token_cost: 3e-7,
+            cache_creation_input_token_cost_above_1hr: 2e-6,
+            input_cost_per_audio_token: 3e-6,
+            output_cost_per_token_above_200k_tokens: 1.5e-5,
+            cache_read_input_token_cost_above_400k_tokens: 9e-7,
+            input_cost_per_token_batches: 6e-7,
+            tiered_pricing: [],
+            input_cost_per_second: null,
+            max_output_tokens: 1000,
+          },
+        },
+      ],
+    });
+    expect(config.models['long']?.pricing).toEqual({
+      input: '1.25',
+      output: '10.00',
+      cachedInput: '0.30',
+      cacheWriteHourInput: '2.00',
+      audioInput: '3.00',
+      tiers: [
+        {
+          above: 200_000,
+          input: '2.50',
+          output: '15.00',
+          cachedInput: '0.30',
+          cacheWriteHourInput: '2.00',
+          audioInput: '3.00',
+        },
+        {
+          above: 400_000,
+          input: '2.50',
+          output: '15.00',
+          cachedInput: '0.90',
+          cacheWriteHourInput: '2.00',
+          audioInput: '3.00',
+        },
+      ],
+    });
+    expect(stdout).toContain(
+      '\n  model_info.input_cost_per_token_batches, model_info.tiered_pricing: a price that is not converted',
+    );
+    const router = createChatCompletionsRouter({ ...config, store: 'memory:' });
+    await router.close();
+  });
+
+  it('says that a price without its other half is not used', async () => {
+    const { config, stdout } = await convert({
+      model_list: [
+        { model_name: 'half', litellm_params: { model: 'openai/gpt-4o', input_cost_per_token: 1e-6 } },
+      ],
+    });
+    expect(config.models['half']?.pricing).toBe('catalog');
+    expect(stdout).toContain('model_list[0] (half): its prices are not used');
+  });
+
+  it('serves chat models whose name ends in instruct, and what a mode says is for chat', async () => {
+    const free = { input_cost_per_token: 0, output_cost_per_token: 0 };
+    const { config, stdout } = await convert({
+      model_list: [
+        { model_name: 'llama', litellm_params: { model: 'openai/llama-3.3-70b-instruct', ...free } },
+        { model_name: 'old', litellm_params: { model: 'openai/gpt-3.5-turbo-instruct', ...free } },
+        { model_name: 'my model', litellm_params: { model: 'openai/gpt-4o', ...free } },
+        {
+          model_name: 'flux',
+          litellm_params: { model: 'openai/flux-chat', ...free },
+          model_info: { mode: 'chat' },
+        },
+      ],
+    });
+    expect(Object.keys(config.models)).toEqual(['llama', 'flux']);
+    expect(stdout).toContain('model_list[1] (old): left out (completions)');
+    expect(stdout).toContain(
+      'model_list[2] (my model): left out: a model ID has 1 to 256 characters, no spaces',
+    );
   });
 
   it('writes TypeScript that the router takes', async () => {

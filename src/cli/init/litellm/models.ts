@@ -1,8 +1,17 @@
+import { isModelId } from '../../../catalog/model-id.ts';
 import { PRESETS } from '../../../catalog/presets.ts';
-import type { PriceCatalog } from '../../../options/model-options.ts';
+import type { CatalogEntry, PriceCatalog } from '../../../options/model-options.ts';
 import { Call } from './config-source.ts';
 import type { FoundTarget, Providers } from './providers.ts';
-import { isRecord, type Notes, positive, records, nonEmptyText, type YamlRecord } from './values.ts';
+import {
+  isRecord,
+  nonEmptyText,
+  nonNegative,
+  type Notes,
+  positive,
+  records,
+  type YamlRecord,
+} from './values.ts';
 
 /** Prices per token: LiteLLM's name → ours, per million tokens. */
 const PRICES = {
@@ -10,6 +19,12 @@ const PRICES = {
   output_cost_per_token: 'output',
   cache_read_input_token_cost: 'cachedInput',
   cache_creation_input_token_cost: 'cacheWriteInput',
+  cache_creation_input_token_cost_above_1hr: 'cacheWriteHourInput',
+  input_cost_per_audio_token: 'audioInput',
+  input_cost_per_image_token: 'imageInput',
+  output_cost_per_reasoning_token: 'reasoningOutput',
+  output_cost_per_audio_token: 'audioOutput',
+  output_cost_per_image_token: 'imageOutput',
 } as const;
 
 /** Parameters that become defaults of the request. */
@@ -31,9 +46,14 @@ const LIMITS = {
   max_parallel_requests: 'concurrentRequests',
 } as const;
 
-/** Parameters that are read, and need no note. */
+/** The first that a deployment of a group has is the weight of them all, and is 0 where it is missing. */
+const WEIGHTS = ['weight', 'rpm', 'tpm'];
+
+/** For a weight of 0, which a target can't have. */
+const MIN_WEIGHT = 0.000_001;
+
+/** Parameters that are read besides prices, and need no note. */
 const READ: ReadonlySet<string> = new Set([
-  ...Object.keys(PRICES),
   ...DEFAULTS,
   'model',
   'api_base',
@@ -72,10 +92,12 @@ const NOT_CHAT: Readonly<Record<string, RegExp>> = {
   embeddings: /^text-embedding|embed/,
   images: /^(dall-e|gpt-image|imagen)|stable-diffusion|flux/,
   audio: /^(whisper|tts-)/,
-  completions: /instruct$/,
+  completions: /^gpt-3\.5-turbo-instruct/,
   moderations: /moderation/,
   rerank: /rerank/,
 };
+
+export const MODEL_ID_WANTED = 'a model ID has 1 to 256 characters, no spaces, and no slash at either end';
 
 const DEFAULT_MAX_OUTPUT = 16_384;
 
@@ -83,6 +105,14 @@ interface Deployment extends FoundTarget {
   readonly where: string;
   readonly parameters: YamlRecord;
   readonly info: YamlRecord;
+}
+
+type ConvertedPricing = 'free' | 'catalog' | Readonly<Record<string, unknown>>;
+
+interface PricedDeployment extends Deployment {
+  readonly pricing: ConvertedPricing;
+  /** What the catalog has of it. */
+  readonly listed: CatalogEntry | undefined;
 }
 
 /** The options of a model, by its ID. */
@@ -120,101 +150,221 @@ function deployment(
   const parameters = isRecord(entry['litellm_params']) ? entry['litellm_params'] : {};
   const info = isRecord(entry['model_info']) ? entry['model_info'] : {};
   const model = nonEmptyText(parameters['model']) ?? '';
-  const mode = nonEmptyText(info['mode']) ?? 'chat';
+  const mode = nonEmptyText(info['mode']);
   const name = model.slice(model.lastIndexOf('/') + 1);
-  const kind = mode === 'chat' ? Object.keys(NOT_CHAT).find((each) => NOT_CHAT[each]?.test(name)) : mode;
-  if (kind !== undefined) {
+  const kind = mode ?? Object.keys(NOT_CHAT).find((each) => NOT_CHAT[each]?.test(name)) ?? 'chat';
+  if (kind !== 'chat') {
     notes.add(where, `left out (${kind}): only chat completions are served`);
     return undefined;
   }
-  if (name === '' || /\*./.test(nonEmptyText(entry['model_name']) ?? '')) {
+  const id = nonEmptyText(entry['model_name']) ?? '';
+  if (name === '' || /\*./.test(id)) {
     notes.add(where, 'left out: it names no model, or has a wildcard before the end of its name');
+    return undefined;
+  }
+  if (!isModelId(id)) {
+    notes.add(where, `left out: ${MODEL_ID_WANTED}`);
     return undefined;
   }
   const found = providers.find(parameters, where);
   if (!found) return undefined;
   for (const each of Object.keys(parameters)) {
-    if (!READ.has(each)) notes.add(`litellm_params.${each}`, WHY_NOT[each] ?? 'no equivalent');
+    if (!READ.has(each) && !placeOf(each)) {
+      notes.add(`litellm_params.${each}`, WHY_NOT[each] ?? 'no equivalent');
+    }
+  }
+  for (const [each, value] of Object.entries(info)) {
+    if (/cost|pricing/.test(each) && !placeOf(each) && value !== null) {
+      notes.add(
+        `model_info.${each}`,
+        'a price that is not converted: see docs/pricing.md for those there are',
+      );
+    }
   }
   return { ...found, where, parameters, info };
 }
 
 function modelOf(
   id: string,
-  deployments: readonly Deployment[],
+  group: readonly Deployment[],
   strategy: string,
   catalog: PriceCatalog | undefined,
   notes: Notes,
 ): Record<string, unknown> | undefined {
-  const [first] = deployments;
-  if (!first) return undefined;
   const isWildcard = id.endsWith('*');
-  const listed = isWildcard ? undefined : inCatalog(first, catalog);
-  const given = pricesOf({ ...first.parameters, ...first.info });
-  if (!given && catalog && !listed && !isWildcard) {
+  const deployments = group.flatMap((each) => priced(each, isWildcard, catalog, notes));
+  const isOrdered = deployments.some(({ parameters }) => parameters['order'] !== undefined);
+  const isShared = deployments.length > 1 && !isOrdered;
+  const weightOf = strategy === 'weighted' ? weightsOf(deployments) : undefined;
+  // Where there are no weights, or no strategy, the first is tried first.
+  const ordered = deployments.toSorted(
+    (a, b) =>
+      orderOf(a.parameters) - orderOf(b.parameters) ||
+      Number(weightOf?.(a) === 0) - Number(weightOf?.(b) === 0),
+  );
+  const [first] = ordered;
+  if (!first) return undefined;
+  for (const { where } of ordered.filter((each) => weightOf?.(each) === 0)) {
     notes.add(
-      first.where,
-      'left out: no price is known. Give model_info input_cost_per_token and output_cost_per_token, or add it by hand',
+      where,
+      'its share of the requests is 0: it is tried where others fail. Remove it to send nothing',
     );
-    return undefined;
   }
+  const hasOwnPrices = new Set(ordered.map(priceName)).size > 1;
+  const pricing = hasOwnPrices ? shownPricing(first, ordered) : first.pricing;
+  const isFree = ordered.every((each) => each.pricing === 'free');
   const maxOutput =
     positive(first.info['max_output_tokens']) ??
     positive(first.info['max_tokens']) ??
-    listed?.maxOutputTokens;
-  const contextWindow = positive(first.info['max_input_tokens']) ?? listed?.contextWindow;
+    first.listed?.maxOutputTokens;
+  const contextWindow = positive(first.info['max_input_tokens']) ?? first.listed?.contextWindow;
   const limit = Math.min(maxOutput ?? DEFAULT_MAX_OUTPUT, contextWindow ?? Infinity);
-  if (maxOutput === undefined && given !== 'free') {
+  if (maxOutput === undefined && !isFree) {
     notes.add(
       id,
       `its output limit is not known: maxOutputTokens is ${limit}; check it, because holds depend on it`,
     );
   }
-  if (!given) notes.add(id, 'its price is the list price of @pydantic/genai-prices: add your margin');
-  const isOrdered = deployments.some(({ parameters }) => parameters['order'] !== undefined);
-  const ordered = isOrdered
-    ? deployments.toSorted((a, b) => orderOf(a.parameters) - orderOf(b.parameters))
-    : deployments;
-  const isShared = deployments.length > 1 && !isOrdered;
+  if (ordered.some((each) => each.pricing === 'catalog')) {
+    notes.add(id, 'its price is the list price of @pydantic/genai-prices: add your margin');
+  }
+  if (hasOwnPrices) {
+    notes.add(id, 'each target has a price of its own, because those of its deployments differ');
+  }
+  const targets = ordered.map((each) => targetOf(each, isShared ? weightOf?.(each) : undefined));
   return {
-    targets: ordered.map((each) => targetOf(each, isShared && strategy === 'weighted')),
+    targets: hasOwnPrices ? targets.map((each, n) => withPrice(each, ordered[n]?.pricing)) : targets,
     ...(isShared && { strategy }),
-    pricing: given ?? 'catalog',
+    pricing,
     ...(contextWindow !== undefined && { contextWindow }),
-    ...(given !== 'free' && { maxOutputTokens: limit }),
+    ...(!isFree && { maxOutputTokens: limit }),
   };
+}
+
+/** The deployment with its price; none, with a note, if that is not known. */
+function priced(
+  deployment: Deployment,
+  isWildcard: boolean,
+  catalog: PriceCatalog | undefined,
+  notes: Notes,
+): readonly PricedDeployment[] {
+  const { where, parameters, info } = deployment;
+  const listed = isWildcard ? undefined : inCatalog(deployment, catalog);
+  const prices = { ...parameters, ...info };
+  const given = pricesOf(prices);
+  if (!given && Object.keys(prices).some(placeOf)) {
+    notes.add(
+      where,
+      'its prices are not used: input_cost_per_token and output_cost_per_token are both needed',
+    );
+  }
+  if (!given && catalog && !listed && !isWildcard) {
+    notes.add(
+      where,
+      'left out: no price is known. Give model_info input_cost_per_token and output_cost_per_token, or add it by hand',
+    );
+    return [];
+  }
+  return [{ ...deployment, pricing: given ?? 'catalog', listed }];
+}
+
+/** Equal for equal prices. */
+function priceName({ pricing, listed, preset, provider, model }: PricedDeployment): string {
+  return JSON.stringify(
+    pricing === 'catalog' ? ['catalog', listed?.pricing ?? [preset ?? provider, model]] : pricing,
+  );
+}
+
+/** The price that `GET /models` shows of a model whose targets have their own: the first that is not free. */
+function shownPricing(first: PricedDeployment, all: readonly PricedDeployment[]): unknown {
+  const shown = all.find(({ pricing }) => pricing !== 'free') ?? first;
+  // The model's 'catalog' is the price of its first target.
+  return shown === first || shown.pricing !== 'catalog'
+    ? shown.pricing
+    : (shown.listed?.pricing ?? first.pricing);
+}
+
+/** The weight of each deployment of a group; undefined if none has one. */
+function weightsOf(deployments: readonly Deployment[]): ((deployment: Deployment) => number) | undefined {
+  const weight = (kind: string, { parameters }: Deployment): number => positive(parameters[kind]) ?? 0;
+  const kind = WEIGHTS.find((each) => deployments.some((deployment) => weight(each, deployment) > 0));
+  return kind === undefined ? undefined : (deployment) => weight(kind, deployment);
 }
 
 function targetOf(
   { provider, model, parameters }: Deployment,
-  hasWeight: boolean,
+  weight: number | undefined,
 ): string | Record<string, unknown> {
   const defaults = Object.fromEntries(
     DEFAULTS.filter((name) => parameters[name] !== undefined).map((name) => [name, parameters[name]]),
   );
-  const given = ['weight', 'rpm', 'tpm'].map((name) => positive(parameters[name])).find(Boolean);
   const limits = Object.entries(LIMITS).flatMap(([theirs, ours]) => {
     const value = positive(parameters[theirs]);
     return value === undefined ? [] : [[ours, Math.max(1, Math.floor(value))] as const];
   });
   const extra = {
     ...(limits.length > 0 && { limits: Object.fromEntries(limits) }),
-    ...(hasWeight && given !== undefined && { weight: given }),
+    ...(weight !== undefined && { weight: Math.max(MIN_WEIGHT, weight) }),
     ...(Object.keys(defaults).length > 0 && { body: { default: defaults } }),
   };
   return Object.keys(extra).length === 0 ? `${provider}/${model}` : { provider, model, ...extra };
 }
 
+/** A target with a price, unless it has one of its own. */
+export function withPrice(target: unknown, pricing: unknown): Record<string, unknown> {
+  if (typeof target !== 'string') {
+    const given = isRecord(target) ? target : {};
+    return { ...given, pricing: given['pricing'] ?? pricing };
+  }
+  const slash = target.indexOf('/');
+  return { provider: target.slice(0, slash), model: target.slice(slash + 1), pricing };
+}
+
 /** Undefined if a price is missing. */
-function pricesOf(given: YamlRecord): 'free' | Record<string, string> | undefined {
-  const prices = Object.entries(PRICES).flatMap(([theirs, ours]) => {
-    const value = given[theirs];
-    const number = typeof value === 'string' ? Number(value) : value;
-    return typeof number === 'number' && number >= 0 ? [[ours, perMillion(number)] as const] : [];
-  });
-  const found = Object.fromEntries(prices);
-  if (found['input'] === undefined || found['output'] === undefined) return undefined;
-  return prices.every(([, price]) => Number(price) === 0) ? 'free' : found;
+function pricesOf(given: YamlRecord): 'free' | Readonly<Record<string, unknown>> | undefined {
+  const byPrompt = new Map<number, Record<string, string>>();
+  for (const [name, value] of Object.entries(given)) {
+    const place = placeOf(name);
+    const number = nonNegative(value);
+    if (!place || number === undefined) continue;
+    byPrompt.set(place.above, { ...byPrompt.get(place.above), [place.ours]: perMillion(number) });
+  }
+  let prices = byPrompt.get(0) ?? {};
+  if (prices['input'] === undefined || prices['output'] === undefined) return undefined;
+  const plain = inOrder(prices);
+  // A price that LiteLLM's tier does not have stays that of shorter prompts.
+  const tiers = [...byPrompt]
+    .filter(([above]) => above > 0)
+    .toSorted(([one], [other]) => one - other)
+    .map(([above, tier]) => {
+      prices = { ...prices, ...tier };
+      return { above, ...inOrder(prices) };
+    });
+  const isFree = [...byPrompt.values()].every((each) =>
+    Object.values(each).every((price) => Number(price) === 0),
+  );
+  return isFree ? 'free' : { ...plain, ...(tiers.length > 0 && { tiers }) };
+}
+
+/** The name of one of LiteLLM's prices here, and the prompt tokens above which it applies; undefined if it has none here. */
+function placeOf(name: string): { readonly ours: string; readonly above: number } | undefined {
+  for (const [theirs, ours] of Object.entries(PRICES)) {
+    if (name === theirs) return { ours, above: 0 };
+    const prefix = `${theirs}_above_`;
+    const [, count, thousand] =
+      /^(\d{1,9})(k?)_tokens$/.exec(name.startsWith(prefix) ? name.slice(prefix.length) : '') ?? [];
+    if (Number(count) > 0) return { ours, above: Number(count) * (thousand === 'k' ? 1000 : 1) };
+  }
+  return undefined;
+}
+
+function inOrder(prices: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.values(PRICES).flatMap((ours) => {
+      const price = prices[ours];
+      return price === undefined ? [] : [[ours, price] as const];
+    }),
+  );
 }
 
 /** A price per token as one per million tokens, exact to the pico-dollar per token. */
@@ -231,12 +381,15 @@ function inCatalog(
 }
 
 function orderOf(parameters: YamlRecord): number {
-  return positive(parameters['order']) ?? Infinity;
+  return nonNegative(parameters['order']) ?? Number.MAX_SAFE_INTEGER;
 }
 
 /** Whether a model takes its price from the catalog, which must then be installed. */
 export function needsCatalog(models: ModelEntries): boolean {
-  return Object.values(models).some(({ pricing }) => pricing === 'catalog');
+  return Object.values(models).some(
+    ({ pricing, targets }) =>
+      pricing === 'catalog' || records(targets).some((target) => target['pricing'] === 'catalog'),
+  );
 }
 
 export const CATALOG: Call = new Call('catalogPrices()', 'catalog');

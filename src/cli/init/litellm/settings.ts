@@ -1,5 +1,15 @@
-import type { ModelEntries } from './models.ts';
-import { isRecord, type Notes, positive, records, strings, nonEmptyText, type YamlRecord } from './values.ts';
+import { MODEL_ID_WANTED, type ModelEntries, withPrice } from './models.ts';
+import { isModelId } from '../../../catalog/model-id.ts';
+import {
+  isRecord,
+  nonEmptyText,
+  nonNegative,
+  type Notes,
+  positive,
+  records,
+  strings,
+  type YamlRecord,
+} from './values.ts';
 
 /** LiteLLM's routing strategies → ours. */
 const STRATEGY_OF: Readonly<Record<string, string>> = {
@@ -158,19 +168,19 @@ export function applySettings(models: ModelEntries, { aliases, fallbacks }: Sett
     delete model['strategy'];
     const targets = (own.get(id) ?? []).map((target: unknown) => withoutWeight(target));
     model['targets'] = [...targets, ...added.map(withoutWeight)];
+    // Of a free model, which has none, whose fallbacks are not free.
+    const limits = found.flatMap((name) => positive(models[name]?.['maxOutputTokens']) ?? []);
+    if (model['maxOutputTokens'] === undefined && limits.length > 0) {
+      model['maxOutputTokens'] = Math.min(Math.max(...limits), positive(model['contextWindow']) ?? Infinity);
+    }
   }
   for (const [alias, id] of aliases) {
     const model = models[id];
     if (!model || Object.hasOwn(models, alias))
       notes.add(`model_group_alias ${alias}`, `${id} is not in the config`);
+    else if (!isModelId(alias)) notes.add(`model_group_alias ${alias}`, `left out: ${MODEL_ID_WANTED}`);
     else model['aliases'] = [...strings(model['aliases']), alias];
   }
-}
-
-function withPrice(target: unknown, pricing: unknown): Record<string, unknown> {
-  if (typeof target !== 'string') return { ...(isRecord(target) && target), pricing };
-  const slash = target.indexOf('/');
-  return { provider: target.slice(0, slash), model: target.slice(slash + 1), pricing };
 }
 
 function withoutWeight(target: unknown): unknown {

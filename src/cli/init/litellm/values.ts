@@ -18,8 +18,13 @@ export function nonEmptyText(value: unknown): string | undefined {
 }
 
 export function positive(value: unknown): number | undefined {
-  const number = typeof value === 'string' ? Number(value) : value;
-  return typeof number === 'number' && Number.isFinite(number) && number > 0 ? number : undefined;
+  const number = nonNegative(value);
+  return number === 0 ? undefined : number;
+}
+
+export function nonNegative(value: unknown): number | undefined {
+  const number = nonEmptyText(value) === undefined ? value : Number(value);
+  return typeof number === 'number' && Number.isFinite(number) && number >= 0 ? number : undefined;
 }
 
 /** The variable of `os.environ/NAME`, LiteLLM's reference to the environment. */
