@@ -210,7 +210,7 @@ describe('init --from litellm', () => {
       prices: 'catalog',
       timeouts: { totalMs: 600_000 },
       retries: { perTarget: 2 },
-      health: { failures: 3, coolDownMs: 30_000 },
+      health: { failures: 4, coolDownMs: 30_000 },
     });
     expect(Object.keys(config.models)).toEqual(['chat', 'small', 'local/*', 'anthropic/*']);
   });
@@ -408,6 +408,18 @@ describe('init --from litellm', () => {
     expect(stdout).toContain(
       'model_list[2] (my model): left out: a model ID has 1 to 256 characters, no spaces',
     );
+  });
+
+  it.each<[string, object, object]>([
+    ['no retries', { num_retries: 0 }, { retries: { perTarget: 0 } }],
+    ['no failure that is allowed', { allowed_fails: 0 }, { health: { failures: 1 } }],
+    ['no time to cool down', { cooldown_time: 0, allowed_fails: 2 }, { health: false }],
+    ['no cooldowns', { disable_cooldowns: true }, { health: false }],
+  ])('keeps a setting of %s', async (_what, settings, options) => {
+    const { config } = await convert({ model_list: twoDeployments({}, {}), router_settings: settings });
+    expect(config).toMatchObject(options);
+    const router = createChatCompletionsRouter({ ...config, store: 'memory:' });
+    await router.close();
   });
 
   it('writes TypeScript that the router takes', async () => {

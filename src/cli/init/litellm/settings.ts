@@ -82,13 +82,7 @@ export function readSettings(config: YamlRecord, notes: Notes): Settings {
     );
   }
   const seconds = positive(all['request_timeout']) ?? positive(all['timeout']);
-  const retries = positive(all['num_retries']);
-  const failures = positive(all['allowed_fails']);
-  const coolDown = positive(all['cooldown_time']);
-  const health = {
-    ...(failures !== undefined && { failures: Math.ceil(failures) }),
-    ...(coolDown !== undefined && { coolDownMs: Math.ceil(coolDown * 1000) }),
-  };
+  const retries = nonNegative(all['num_retries']);
   const read = new Set([
     'routing_strategy',
     'request_timeout',
@@ -96,6 +90,7 @@ export function readSettings(config: YamlRecord, notes: Notes): Settings {
     'num_retries',
     'allowed_fails',
     'cooldown_time',
+    'disable_cooldowns',
     'model_group_alias',
     'fallbacks',
   ]);
@@ -115,10 +110,24 @@ export function readSettings(config: YamlRecord, notes: Notes): Settings {
     options: {
       ...(seconds !== undefined && { timeouts: { totalMs: Math.ceil(seconds * 1000) } }),
       ...(retries !== undefined && { retries: { perTarget: Math.ceil(retries) } }),
-      ...(Object.keys(health).length > 0 && { health }),
+      ...healthOf(all),
     },
     aliases: aliasesOf(all['model_group_alias']),
     fallbacks: fallbacksOf(all['fallbacks']),
+  };
+}
+
+/** The circuit breaker: none without a time to cool down. LiteLLM counts the failures that it allows, not the one too many. */
+function healthOf(all: YamlRecord): { readonly health?: unknown } {
+  const failures = nonNegative(all['allowed_fails']);
+  const coolDown = nonNegative(all['cooldown_time']);
+  if (coolDown === 0 || all['disable_cooldowns'] === true) return { health: false };
+  if (failures === undefined && coolDown === undefined) return {};
+  return {
+    health: {
+      ...(failures !== undefined && { failures: Math.floor(failures) + 1 }),
+      ...(coolDown !== undefined && { coolDownMs: Math.ceil(coolDown * 1000) }),
+    },
   };
 }
 
