@@ -114,7 +114,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'cli/config': ['json', 'options', 'catalog', 'upstream'],
   'cli/demo': ['router', 'cli/init', 'cli/serve', 'options', 'async'],
   'cli/terminal': ['platform'],
-  'cli/init': ['cli/config', 'catalog', 'options', 'ledger/contract', 'ledger/stores'],
+  'cli/init': ['cli/config', 'catalog', 'options', 'keys', 'ledger/contract', 'ledger/stores'],
   'cli/serve': ['router', 'admin', 'cli/config', 'cli/terminal', 'options', 'observability', ...GROUND],
   'cli/check': [
     'router',

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { parseJsonConfig } from '../../../src/cli/config/json-config.ts';
 import { createChatCompletionsRouter, type ServerConfig } from '../../../src/index.ts';
@@ -153,10 +153,18 @@ function twoDeployments(
   }));
 }
 
+/** Runs the script of keys with another `npx`, of which `$3` is `get` or `create`. */
+function runScriptWith(npx: string): string {
+  return execFileSync('sh', ['-c', `npx() { ${npx}; }; ${read('litellm-keys.sh')}`], {
+    cwd: folder,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+}
+
 /** Runs the script of keys with commands in this process; what they created. */
 async function runScript(): Promise<unknown[]> {
-  const words = String.raw`npx() { printf '%s\0' "$@"; echo; }; `;
-  const lines = execFileSync('sh', ['-c', words + read('litellm-keys.sh')], { encoding: 'utf8' });
+  const lines = runScriptWith(String.raw`[ "$3" = create ] && { printf '%s\0' "$@"; echo; }`);
   const created: unknown[] = [];
   for (const line of lines.trimEnd().split('\n')) {
     const { code, stdout, stderr } = await run(line.split('\0').slice(1, -1), { folder, env: VARIABLES });
@@ -164,6 +172,15 @@ async function runScript(): Promise<unknown[]> {
     created.push(JSON.parse(stdout));
   }
   return created;
+}
+
+/** Converts keys; what the command says. */
+async function convertKeys(keys: readonly object[]): Promise<string> {
+  writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys }));
+  const args = ['init', '--from', 'litellm', 'config.yaml', '--keys', 'keys.json', '--json'];
+  const { code, stdout } = await run(args, { folder, env: VARIABLES });
+  expect(code).toBe(0);
+  return stdout;
 }
 
 describe('init --from litellm', () => {
@@ -465,10 +482,10 @@ describe('init --from litellm', () => {
     expect(stdout).toContain('key bad of ada: left out: it is blocked');
     const commands = read('litellm-keys.sh')
       .split('\n')
-      .filter((line) => line.startsWith('npx'));
+      .filter((line) => line.startsWith('exists '));
     expect(commands).toEqual([
-      String.raw`npx chat-completions-router keys create team-one --id it-s-prod --name 'it'\''s prod' --budget 12.50/month --models 'chat,small' --requests-per-minute 60 --tokens-per-minute 90000 --concurrent-requests 4 --metadata 'plan=pro' --json`,
-      'npx chat-completions-router keys create default --id key-2 --budget 3.00/lifetime --json',
+      String.raw`exists team-one it-s-prod || npx chat-completions-router keys create team-one --id it-s-prod --name 'it'\''s prod' --budget 12.50/month --models 'chat,small' --requests-per-minute 60 --tokens-per-minute 90000 --concurrent-requests 4 --metadata 'plan=pro' --json`,
+      'exists default key-2 || npx chat-completions-router keys create default --id key-2 --budget 3.00/lifetime --json',
     ]);
   });
 
@@ -505,11 +522,7 @@ describe('init --from litellm', () => {
       {},
     ];
     const keys = payers.map((payer, n) => ({ token: String(n), key_alias: '-key', models: [], ...payer }));
-    writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys }));
-    const { stdout } = await run(
-      ['init', '--from', 'litellm', 'config.yaml', '--keys', 'keys.json', '--json'],
-      { folder, env: VARIABLES },
-    );
+    const stdout = await convertKeys(keys);
     const created = await runScript();
     expect(created).toMatchObject([
       { account: 'ann@example.com', id: 'key', name: '-key' },
@@ -531,21 +544,190 @@ describe('init --from litellm', () => {
   });
 
   it('leaves out keys whose limit of 0 allows nothing, and keeps budgets per hour', async () => {
-    const keys = [
+    const stdout = await convertKeys([
       { key_alias: 'broke', max_budget: 0, user_id: 'ada' },
       { key_alias: 'mute', rpm_limit: 0, user_id: 'ada' },
+      { key_alias: 'shared', litellm_budget_table: { max_budget: 0 }, user_id: 'ada' },
+      { key_alias: 'window', budget_limits: [{ max_budget: 0, budget_duration: '1d' }], user_id: 'ada' },
       { key_alias: 'hourly', max_budget: 2, budget_duration: '1h', user_id: 'ada' },
-    ];
-    writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys }));
-    const { stdout } = await run(['init', '--from', 'litellm', 'config.yaml', '--keys', 'keys.json'], {
-      folder,
-      env: VARIABLES,
-    });
-    expect(stdout).toContain('key broke of ada: left out: its max_budget is 0, which allows nothing');
+    ]);
     expect(stdout).toContain('key mute of ada: left out: its rpm_limit is 0, which allows nothing');
+    expect(stdout).toContain(
+      'key broke of ada, key shared of ada: left out: its max_budget is 0, which allows nothing',
+    );
+    expect(stdout).toContain('key window of ada: left out: its budget_limits is 0, which allows nothing');
     expect(stdout).not.toContain('budget_duration');
     expect(await runScript()).toMatchObject([
       { account: 'ada', id: 'hourly', budget: { amount: '2.00', per: 'hour' } },
+    ]);
+  });
+
+  it('gives a key the limits of its budget where it has none of its own', async () => {
+    const budget = {
+      max_budget: 40,
+      budget_duration: '7d',
+      rpm_limit: 10,
+      tpm_limit: 2000,
+      max_parallel_requests: 3,
+      tpd_limit: 9,
+    };
+    const shared = { budget_id: 'gold', litellm_budget_table: budget, user_id: 'ada' };
+    const stdout = await convertKeys([
+      { key_alias: 'all', max_budget: null, rpm_limit: null, ...shared },
+      { key_alias: 'own', max_budget: 5, rpm_limit: 60, ...shared },
+      { key_alias: 'unknown', max_budget: 5, budget_id: 'silver', user_id: 'ada' },
+    ]);
+    expect(await runScript()).toMatchObject([
+      {
+        id: 'all',
+        budget: { amount: '40.00', per: 'week' },
+        requestsPerMinute: 10,
+        tokensPerMinute: 2000,
+        concurrentRequests: 3,
+      },
+      {
+        id: 'own',
+        budget: { amount: '5.00', per: 'lifetime' },
+        requestsPerMinute: 60,
+        tokensPerMinute: 2000,
+      },
+      { id: 'unknown', budget: { amount: '5.00', per: 'lifetime' } },
+    ]);
+    expect(stdout).toContain(
+      '\n  key unknown of ada: budget_id silver: the limits of this budget are not in this export',
+    );
+    expect(stdout).toContain('key all of ada: tpd_limit, key own of ada: tpd_limit: tokens are limited');
+  });
+
+  it('gives a key the budgets of all its periods, of each the smallest', async () => {
+    await convertKeys([
+      {
+        key_alias: 'windows',
+        max_budget: 100,
+        budget_duration: '30d',
+        budget_limits: [
+          { max_budget: 2, budget_duration: '1h' },
+          { max_budget: 80, budget_duration: '1mo' },
+        ],
+        user_id: 'ada',
+      },
+    ]);
+    expect(await runScript()).toMatchObject([
+      {
+        budget: [
+          { amount: '80.00', per: 'month' },
+          { amount: '2.00', per: 'hour' },
+        ],
+      },
+    ]);
+  });
+
+  it('says which limits of a key are not converted', async () => {
+    const stdout = await convertKeys([
+      {
+        key_alias: 'one',
+        team_id: 'acme',
+        models: ['all-team-models'],
+        access_group_ids: ['beta'],
+        allowed_routes: ['/embeddings'],
+        aliases: {},
+        spend: 0,
+      },
+    ]);
+    for (const line of [
+      'team acme, key one of acme: models: limits and models of a team are not in this export',
+      'key one of acme: access_group_ids: the models of access groups are not in this export',
+      'key one of acme: allowed_routes: limit paths in your reverse proxy or app',
+    ]) {
+      expect(stdout).toContain(`\n  ${line}`);
+    }
+    expect(stdout).not.toContain('spend');
+  });
+
+  it('keeps within the limits of keys, so that each command of the script works', async () => {
+    const metadata = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`name${n}`, n]));
+    const stdout = await convertKeys([
+      {
+        key_alias: 'rich',
+        max_budget: 1e22,
+        tpm_limit: 9_223_372_036_854_775_807n.toString(),
+        user_id: 'ada',
+      },
+      { key_alias: 'x'.repeat(300), key_name: 'long', user_id: 'ada' },
+      { key_alias: 'models', models: ['chat', 'my model', 'a,b'], user_id: 'ada' },
+      { key_alias: 'blanks', models: ['my model'], user_id: 'ada' },
+      { key_alias: 'many', models: Array.from({ length: 101 }, (_, n) => `m${n}`), user_id: 'ada' },
+      {
+        key_alias: 'notes',
+        metadata: { '': 1, ['n'.repeat(65)]: 1, v: 'v'.repeat(513), ...metadata },
+        user_id: 'ada',
+      },
+      {
+        key_alias: 'huge',
+        metadata: Object.fromEntries(Array.from({ length: 16 }, (_, n) => [`name${n}`, 'v'.repeat(512)])),
+        user_id: 'ada',
+      },
+      { key_alias: 'never', expires: 'soon', user_id: 'ada' },
+    ]);
+    const created = await runScript();
+    expect(created).toMatchObject([
+      {
+        id: 'rich',
+        budget: { amount: '9007199.254740991', per: 'lifetime' },
+        tokensPerMinute: 1_000_000_000,
+      },
+      { name: 'x'.repeat(200) },
+      { id: 'models', models: ['chat'] },
+      { id: 'notes' },
+    ]);
+    expect(Object.keys((created[3] as { metadata: object }).metadata)).toHaveLength(16);
+    for (const line of [
+      'key rich of ada: max_budget: became 9007199.254740991, the largest amount',
+      'key rich of ada: tpm_limit: became 1000000000, the highest limit',
+      'key models of ada: models: names that no model can have here are left out',
+      'key blanks of ada: left out: none of its models can be the ID of one here',
+      'key many of ada: left out: it has 101 models: at most 100 are possible',
+      'key notes of ada: metadata: only texts and numbers without commas are kept',
+      'key huge of ada: left out: metadata, models and require must be at most 8000 characters together',
+      'key never of ada: left out: its expiry is not a time',
+    ]) {
+      expect(stdout).toContain(`\n  ${line}`);
+    }
+  });
+
+  it('writes a script that can be run again, and ends at the first error', async () => {
+    await convertKeys(KEYS.keys);
+    await runScript();
+    const found = await run(['keys', 'get', '--json', '--', 'team-one', 'it-s-prod'], {
+      folder,
+      env: VARIABLES,
+    });
+    expect(found.code).toBe(0);
+    expect(read('litellm-keys.sh')).toContain('npx chat-completions-router keys get --json -- "$1" "$2" >');
+    expect(runScriptWith('[ "$3" = get ] || echo "$*"')).toBe('');
+    expect(runScriptWith('[ "$3 $6" = "get default" ] || { [ "$3" = create ] && echo "$4"; }')).toBe(
+      'team-one\n',
+    );
+    expect(() => runScriptWith('echo "$3" >> calls; return 1')).toThrow(/Command failed/);
+    expect(read('calls')).toBe('get\ncreate\n');
+  });
+
+  it('takes a time of expiry without a zone as UTC', async () => {
+    vi.stubEnv('TZ', 'America/New_York');
+    try {
+      await convertKeys(
+        ['2099-01-31T10:00:00', '2099-01-31 10:00:00.123456', '2099-01-31T10:00:00+02:00', '2099-01-31'].map(
+          (expires) => ({ token: 'x', expires, user_id: 'ada' }),
+        ),
+      );
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    expect(await runScript()).toMatchObject([
+      { expiresAt: '2099-01-31T10:00:00.000Z' },
+      { expiresAt: '2099-01-31T10:00:00.123Z' },
+      { expiresAt: '2099-01-31T08:00:00.000Z' },
+      { expiresAt: '2099-01-31T00:00:00.000Z' },
     ]);
   });
 
