@@ -1,5 +1,4 @@
-/** How usage counts a tool's calls: as searches, or not at all. */
-export type CountedAs = 'searches' | 'nothing';
+import type { CountedAs } from '../metering/server-tool-fees.ts';
 
 /** What a preset's server bills besides tokens, if a request asks for it. */
 export interface PresetFees {
@@ -55,7 +54,11 @@ export const PRESET_FEES: Readonly<Record<string, PresetFees>> = {
     fields: { connectors: 'nothing' },
     source: 'docs.cohere.com: Compatibility API; connectors: its native API',
   },
-  deepseek: { ...NOTHING, source: 'api-docs.deepseek.com: Create chat completion' },
+  deepseek: {
+    ...NOTHING,
+    tools: { deepseek_web_search: 'searches', deepseek_read_url: 'nothing' },
+    source: 'api-docs.deepseek.com: Create chat completion, Web tools',
+  },
   fireworks: { ...NOTHING, source: 'docs.fireworks.ai; github.com/fw-ai-external/python-sdk' },
   gemini: {
     tools: { google_search: 'nothing' },
@@ -105,13 +108,13 @@ export const PRESET_FEES: Readonly<Record<string, PresetFees>> = {
   },
   openrouter: {
     tools: {
-      'openrouter:*': 'nothing',
+      'openrouter:*': 'calls',
       'openrouter:web_search': 'searches',
-      'openrouter:web_fetch': 'nothing',
-      'openrouter:image_generation': 'nothing',
-      'openrouter:advisor': 'nothing',
-      'openrouter:subagent': 'nothing',
-      'openrouter:fusion': 'nothing',
+      'openrouter:web_fetch': 'calls',
+      'openrouter:image_generation': 'calls',
+      'openrouter:advisor': 'calls',
+      'openrouter:subagent': 'calls',
+      'openrouter:fusion': 'calls',
       web_search: 'searches',
       web_search_preview: 'searches',
       web_search_preview_2025_03_11: 'searches',

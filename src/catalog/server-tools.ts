@@ -1,7 +1,7 @@
 import { unpriced } from '../http/asked-features.ts';
 import { InvalidRequestError } from '../errors/request-errors.ts';
 import { parseFee } from '../metering/pricing.ts';
-import type { AskedFeature, ServerTool, ServerTools } from '../metering/server-tool-fees.ts';
+import type { AskedFeature, CountedAs, ServerTool, ServerTools } from '../metering/server-tool-fees.ts';
 import type { ServerToolOptions } from '../options/model-options.ts';
 import { assertObject, positiveInteger, optionError } from '../options/resolve-options.ts';
 import type { Model, Target } from './model.ts';
@@ -37,7 +37,7 @@ export function resolveServerTools(
       if (atMost > MAX_CALLS) throw optionError(`${path}.atMost`, `at most ${MAX_CALLS}`, atMost);
       const fee = parseFee(tool.fee, `${path}.fee`);
       const cost = tool.cost === undefined ? undefined : parseFee(tool.cost, `${path}.cost`);
-      return [name, { fee, cost, atMost, isCounted: isCounted(name, preset) }];
+      return [name, { fee, cost, atMost, countedAs: countedAs(name, preset) }];
     }),
   );
 }
@@ -69,7 +69,7 @@ function isPriced({ name, kind }: AskedFeature, target: Target): boolean {
       return !billsPart(name, provider);
     default:
       if (name === 'web_search_options') return price.webSearch > 0n || price.request > 0n;
-      return price.webSearch > 0n && isCounted(name, provider.preset);
+      return price.webSearch > 0n && countedAs(name, provider.preset) === 'searches';
   }
 }
 
@@ -85,10 +85,11 @@ const PRESET_OF_HOST: ReadonlyMap<string, string> = new Map(
     .map(([name, { baseURL }]) => [new URL(baseURL).hostname, name]),
 );
 
-/** Whether a preset's usage counts the calls of this tool. */
-function isCounted(name: string, preset: string | undefined): boolean {
-  const fees = preset === undefined ? undefined : PRESET_FEES[preset];
-  return fees?.tools[name] === 'searches' || fees?.fields[name] === 'searches';
+/** How a preset's usage counts the calls of this tool. */
+function countedAs(name: string, preset: string | undefined): CountedAs {
+  const { tools = {}, fields = {} } = PRESET_FEES[preset ?? ''] ?? {};
+  const prefix = Object.keys(tools).find((each) => each.endsWith('*') && name.startsWith(each.slice(0, -1)));
+  return tools[name] ?? fields[name] ?? (prefix === undefined ? undefined : tools[prefix]) ?? 'nothing';
 }
 
 /** What the target's preset bills, but its model has no price for. */

@@ -15,6 +15,8 @@ export interface Usage {
   readonly imageCompletionTokens: number;
   /** What the provider bills as web searches: xAI counts the sources that it read, Vercel the calls of its tools. */
   readonly webSearches: number;
+  /** Calls of all tools that the provider ran, its searches too; undefined if not reported. */
+  readonly toolCalls?: number;
 }
 
 /** A usage of text only. */
@@ -72,6 +74,7 @@ export function usageAtMost(
     audioCompletionTokens: ofOutput(usage.audioCompletionTokens),
     imageCompletionTokens: ofOutput(usage.imageCompletionTokens),
     webSearches: Math.min(webSearches, limits.webSearches),
+    ...(usage.toolCalls !== undefined && { toolCalls: usage.toolCalls }),
   };
 }
 
@@ -109,6 +112,7 @@ export type Count =
   | 'audioCompletion'
   | 'imageCompletion'
   | 'webSearches'
+  | 'toolCalls'
   // Anthropic's names, which other servers also send beside `prompt_tokens`.
   | 'input'
   | 'output'
@@ -164,6 +168,7 @@ export const COMPLETION_COUNTS: Readonly<Record<string, Count>> = {
 /** Members of `usage.server_tool_use`, and of OpenRouter's `server_tool_use_details`. */
 export const SERVER_TOOL_COUNTS: Readonly<Record<string, Count>> = {
   web_search_requests: 'webSearches',
+  tool_calls_executed: 'toolCalls', // OpenRouter
 };
 
 /** Members of Qwen's `usage.plugins.search`. */
@@ -321,6 +326,7 @@ function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
     audioCompletionTokens,
     imageCompletionTokens: Math.min(counts.imageCompletion ?? 0, completion - audioCompletionTokens),
     webSearches: counts.webSearches ?? 0,
+    ...(counts.toolCalls !== undefined && { toolCalls: counts.toolCalls }),
   };
 }
 

@@ -39,7 +39,7 @@ export function feeWarnings(target: Target): readonly string[] {
         ]
       : [];
   const ofTools = [...serverTools].flatMap(([name, tool]) => {
-    const billed = tool.cost ?? (tool.isCounted ? cost?.webSearch : undefined);
+    const billed = tool.cost ?? (tool.countedAs === 'searches' ? cost?.webSearch : undefined);
     const isKnown = tool.cost !== undefined || (billed !== undefined && billed > 0n);
     if (isKnown && billed !== undefined) return below(name, tool.fee, billed);
     return cost && cost !== FREE && !reportsCost

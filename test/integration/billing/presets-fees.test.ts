@@ -64,7 +64,17 @@ const ROWS: Readonly<Record<keyof typeof PRESETS, Row>> = {
   cerebras: WEB_SEARCH,
   cloudflare: WEB_SEARCH,
   cohere: { asks: { connectors: [{ id: 'web-search' }] }, param: 'connectors' },
-  deepseek: WEB_SEARCH,
+  deepseek: {
+    asks: tool('deepseek_web_search'),
+    param: 'tools[0].type',
+    priced: {
+      ...fees('deepseek_web_search', '0.001', 5),
+      pricing: { input: '1', output: '2', webSearch: '0.001' },
+    },
+    tells: { usage: { server_tool_use: { web_search_requests: 20 } } },
+    held: '0.010132',
+    charged: '0.0202',
+  },
   fireworks: WEB_SEARCH,
   gemini: {
     asks: { extra_body: { google: { cached_content: 'cachedContents/x' } } },

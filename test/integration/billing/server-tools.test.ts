@@ -237,6 +237,76 @@ describe('a tool that the provider runs', () => {
     expect(await charged({ tools: [ADVISOR, ADVISOR] })).toEqual({ charged: '0.0602', searches: 0 });
   });
 
+  it.each<[string, object, string]>([
+    ['more than its bound', { tool_calls_executed: 30 }, '0.3002'],
+    ['fewer', { tool_calls_requested: 3, tool_calls_executed: 1 }, '0.0102'],
+    ['none', { tool_calls_executed: 0 }, '0.0002'],
+    ['more than is plausible', { tool_calls_executed: 5000 }, '10.0002'],
+    ['some that may be searches', { tool_calls_executed: 3, web_search_requests: 2 }, '0.0202'],
+    ['some that cannot all be searches', { tool_calls_executed: 30, web_search_requests: 2 }, '0.2802'],
+    ['fewer than its bound, with searches', { tool_calls_executed: 1, web_search_requests: 2 }, '0.0102'],
+    ['requests only', { tool_calls_requested: 30 }, '0.0202'],
+  ])('is charged as often as it was executed, if it was the only tool: %s', async (_, counts, charge) => {
+    const serverTools = { 'openrouter:web_fetch': { fee: '0.01', atMost: 2 } };
+    await start({ serverTools }, 'openrouter', '20.00');
+    const script = answering({ server_tool_use: counts });
+    expect(await charged({ tools: [{ type: 'openrouter:web_fetch' }] }, script)).toMatchObject({
+      charged: charge,
+    });
+  });
+
+  it('is charged as often as it was executed, without the searches of another tool', async () => {
+    const serverTools = {
+      'openrouter:web_fetch': { fee: '0.01', atMost: 2 },
+      'openrouter:web_search': { fee: '0.007', atMost: 5 },
+    };
+    await start({ serverTools });
+    const script = answering({ server_tool_use: { tool_calls_executed: 7, web_search_requests: 2 } });
+    expect(await charged({ tools: [{ type: 'openrouter:web_fetch' }, SEARCH] }, script)).toEqual({
+      charged: '0.0642',
+      searches: 2,
+    });
+  });
+
+  it.each([
+    ['of several tools', ['openrouter:advisor', 'openrouter:web_fetch'], '0.0302'],
+    ["of another provider's tool", ['advisor_20260301'], '0.0102'],
+    ['of any other tool of OpenRouter', ['openrouter:new'], '0.3002'],
+  ])('is charged by a count of all calls only if that is its own: %s', async (_, types, charge) => {
+    const fee = { fee: '0.01', atMost: 1 };
+    const serverTools = {
+      'openrouter:advisor': fee,
+      'openrouter:web_fetch': { ...fee, atMost: 2 },
+      'openrouter:new': fee,
+      advisor_20260301: fee,
+    };
+    await start({ serverTools });
+    const script = answering({ server_tool_use: { tool_calls_executed: 30 } });
+    expect(await charged({ tools: types.map((type) => ({ type })) }, script)).toMatchObject({
+      charged: charge,
+    });
+  });
+
+  it.each([
+    ['counts', 20, '0.0202'],
+    ['does not count', 0, '0.0052'],
+  ])(
+    'is charged once for searches that usage %s, at the fee of the tool or of a search',
+    async (_, n, charge) => {
+      const pricing = { input: '1', output: '2', webSearch: '0.001' };
+      const script = answering({ server_tool_use: { web_search_requests: n } });
+      await start({ pricing, serverTools: { some_search: { fee: '0.001', atMost: 5 } } }, '');
+      expect(await charged({ tools: [{ type: 'some_search' }] }, script)).toMatchObject({ charged: charge });
+    },
+  );
+
+  it('is charged beside the searches, if it searches files', async () => {
+    const pricing = { input: '1', output: '2', webSearch: '0.001' };
+    await start({ pricing, serverTools: { file_search: { fee: '0.001', atMost: 5 } } }, '');
+    const script = answering({ server_tool_use: { web_search_requests: 20 } });
+    expect(await charged({ tools: [{ type: 'file_search' }] }, script)).toMatchObject({ charged: '0.0252' });
+  });
+
   it('is charged at its bound where the provider is known by no preset', async () => {
     await start({ serverTools: { web_search: { fee: '0.02', atMost: 3 } } }, '');
     const script = answering({ server_tool_use: { web_search_requests: 1 } });

@@ -43,8 +43,14 @@ const PRESET = fc.constantFrom(
   undefined,
 );
 
-/** Counted by OpenRouter's usage, by Vercel's answer, and by none. */
-const TOOL = fc.constantFrom('openrouter:web_search', 'vercel:exa_search', 'openrouter:advisor');
+/** Counted by OpenRouter's usage, by Vercel's answer, by OpenRouter's usage among all calls, and by none. */
+const TOOL = fc.constantFrom(
+  'openrouter:web_search',
+  'vercel:exa_search',
+  'openrouter:advisor',
+  'openrouter:web_fetch',
+  'x_search',
+);
 
 const rates = { input: USD, output: USD, cachedInput: USD, cacheWriteInput: USD, reasoningOutput: USD };
 const someRates = fc.record({ ...rates, cacheWriteHourInput: USD }, { requiredKeys: ['input', 'output'] });
@@ -116,7 +122,10 @@ const anyAnswer = fc.record(
       ),
       cache_creation: fc.record({ ephemeral_1h_input_tokens: count }, { requiredKeys: [] }),
       completion_tokens_details: fc.record({ reasoning_tokens: count }, { requiredKeys: [] }),
-      server_tool_use: fc.record({ web_search_requests: fc.nat(8) }, { requiredKeys: [] }),
+      server_tool_use: fc.record(
+        { web_search_requests: fc.nat(8), tool_calls_executed: fc.nat(8) },
+        { requiredKeys: [] },
+      ),
     }),
     reported: fc.constantFrom(0, 1e-7, 0.0012, 0.03073, 3, null),
     byok: fc.boolean(),
