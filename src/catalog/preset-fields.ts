@@ -195,7 +195,7 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     others: ['max_output_tokens', 'best_of'],
     imageTokens: OPENAI_IMAGES,
     shows: { supplier: ['system_fingerprint'] },
-    serviceTiers: { sold: ['priority', 'flex', 'scale'] },
+    serviceTiers: { sold: ['priority', 'flex', 'scale', 'ultrafast'] },
     source: 'platform.openai.com: Chat, Images and vision; the other names: Responses and Completions',
   },
   openrouter: {
@@ -272,7 +272,7 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
       cost: ['usage.cost', 'usage.market_cost', 'usage.cost_details', 'usage.is_byok', ...VERCEL_ROUTING],
       supplier: ['generationId', ...VERCEL_ROUTING],
     },
-    serviceTiers: { sold: ['priority', 'flex'] },
+    serviceTiers: { sold: ['priority', 'flex', 'ultrafast'] },
     reportedCost: 'cost',
     reportsAllCost: true,
     source: 'vercel.com/docs/ai-gateway: OpenAI-compatible API; the other names: the AI SDK and Responses',

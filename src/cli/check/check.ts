@@ -25,7 +25,7 @@ import {
 } from './compare-prices.ts';
 import { findMaxOutput, outputWarning } from './compare-limits.ts';
 import { type KeyCheck, readKey, withEachKey } from './keys.ts';
-import { feeWarnings, tierWarnings } from './unpriced.ts';
+import { cacheWriteWarnings, feeWarnings, tierWarnings } from './unpriced.ts';
 import { type CheckedTarget, type NamedTargets, namedTargets, type Sample, samplesOf } from './targets.ts';
 
 export interface CheckOptions {
@@ -243,6 +243,8 @@ function compareTarget(
     ...serves.flatMap((target) => outputWarning(target, maxOutput)),
     ...serves.flatMap(tierWarnings),
     ...serves.flatMap(feeWarnings),
+    // A bill that states the price was compared.
+    ...(billed?.pricing.cacheWriteInput === undefined ? serves.flatMap(cacheWriteWarnings) : []),
   ];
   const body = serves.flatMap((target) => describeBodyRules(target) ?? []);
   const unpriced = [...new Set(serves.flatMap(unpricedFeatures))];

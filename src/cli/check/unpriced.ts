@@ -60,6 +60,23 @@ export function feeWarnings(target: Target): readonly string[] {
   ];
 }
 
+/** A warning if the provider bills cache writes of this model at more than input, and the price has no more for them. */
+export function cacheWriteWarnings(target: Target): readonly string[] {
+  const { modelId, model, price, provider, usesByok } = target;
+  const isPriced = price === FREE || price.reported || price.cacheWriteInput > price.input;
+  if (usesByok || isPriced || !billsCacheWrites(model, provider)) return [];
+  return [
+    `${modelId} at ${provider.name}/${model} costs more than input where a prompt is written to a cache, but its price has no cacheWriteInput above input`,
+  ];
+}
+
+/** Anthropic's Claude, OpenAI's models from GPT-5.6 on, and Alibaba Cloud's own models. */
+function billsCacheWrites(model: string, { preset }: Target['provider']): boolean {
+  if (/\bclaude/i.test(model) || (preset === 'qwen' && /^qwen/i.test(model))) return true;
+  const [, major = '0', minor = '0'] = /\bgpt-(\d)(?:\.(\d{1,2}))?(?!\d)/i.exec(model) ?? [];
+  return Number(major) > 5 || (major === '5' && Number(minor) >= 6);
+}
+
 function isBelow(fee: NanoDollars, billed: NanoDollars, { markup }: Price): boolean {
   return fee * markup.numerator < billed * markup.denominator;
 }

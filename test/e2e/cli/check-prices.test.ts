@@ -149,6 +149,68 @@ describe('check of fees', () => {
   });
 });
 
+describe('check of cache writes', () => {
+  it('warns where they cost more than input, and the price has no more for them', async () => {
+    const provider = await start(undefined);
+    const price = { pricing: { input: '1', output: '2' }, maxOutputTokens: 10 };
+    const names = ['gpt-5.6-x', 'gpt-6-x', 'openai/gpt-5.10', 'us.anthropic.claude-x', 'qwen-x'];
+    const others = ['gpt-5.5-x', 'gpt-5-2026', 'gpt-35-turbo', 'gpt-4o', 'gpt-oss-6', 'my-model'];
+    const models = Object.fromEntries(
+      [...names, ...others].map((name) => [`m/${name}`, { ...price, targets: [`qwen/${name}`] }]),
+    );
+    const priced = {
+      targets: ['qwen/gpt-5.6-y'],
+      pricing: { ...price.pricing, cacheWriteInput: '1.25' },
+      maxOutputTokens: 10,
+    };
+    const { stdout } = await check(
+      {
+        providers: { qwen: { preset: 'qwen', baseURL: provider.baseURL, apiKey: 'k' } },
+        models: {
+          ...models,
+          priced,
+          free: { targets: ['qwen/gpt-5.6-z'], pricing: 'free', maxOutputTokens: 10 },
+        },
+      },
+      '--no-completion',
+    );
+    expect(endOf(stdout).filter((line) => line.includes('cacheWriteInput'))).toEqual(
+      names.map(
+        (name) =>
+          `warning: m/${name} at qwen/${name} costs more than input where a prompt is written to a cache, but its price has no cacheWriteInput above input`,
+      ),
+    );
+  });
+});
+
+describe('check of service tiers', () => {
+  it.each(['openai', 'vercel'])('knows the tier ultrafast of %s', async (preset) => {
+    const provider = await start(undefined);
+    const { stdout } = await check(
+      {
+        providers: { p: { preset, baseURL: provider.baseURL, apiKey: 'k' } },
+        models: {
+          sold: {
+            targets: ['p/m'],
+            pricing: { input: '1', output: '2', serviceTiers: { ultrafast: { factor: '6' } } },
+            maxOutputTokens: 10,
+          },
+        },
+      },
+      '--no-completion',
+    );
+    expect(stdout).not.toContain('ultrafast');
+    const { stdout: other } = await check(
+      {
+        providers: { p: { preset, baseURL: provider.baseURL, apiKey: 'k' } },
+        models: { unsold: at('p/m', '1', '2') },
+      },
+      '--no-completion',
+    );
+    expect(other).toContain('service tier ultrafast');
+  });
+});
+
 describe('check of output limits', () => {
   const LISTED = { ...OPENROUTER, top_provider: { max_completion_tokens: 64_000 } };
 
@@ -429,9 +491,9 @@ describe('check of what has no price', () => {
     );
     expect(code).toBe(1); // n and o aren't listed.
     expect(stdout).toContain(
-      '\nopenai has no price in the config for service tier priority, service tier flex, service tier scale, ' +
+      '\nopenai has no price in the config for service tier priority, service tier flex, service tier scale, service tier ultrafast, ' +
         'cache writes for an hour, web_search_options (m). Such requests are rejected.\n' +
-        'openai has no price in the config for service tier flex, service tier scale, web_search_options (n). ' +
+        'openai has no price in the config for service tier flex, service tier scale, service tier ultrafast, web_search_options (n). ' +
         'Such requests are rejected.\n',
     );
     expect(stdout).toContain(
