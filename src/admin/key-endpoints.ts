@@ -158,9 +158,17 @@ export const keyEndpoints: readonly Endpoint[] = [
     query: nothing,
     body: keySearch,
     answer: apiKeys,
-    change: { action: 'keys.find', needs: 'read', repeat: 'the same answer: nothing is changed.' },
+    change: {
+      action: 'keys.find',
+      needs: 'read',
+      secret: 'key',
+      repeat: 'the same answer: nothing is changed.',
+    },
     async run({ body: { key } }, { keys }) {
-      return { answer: list((await keys.find(key)).map(keyAnswer)) };
+      const found = await keys.find(key);
+      // Those of several accounts have the same ID.
+      const [first] = found;
+      return { answer: list(found.map(keyAnswer)), ...(first && { target: first.id }) };
     },
   }),
   endpoint({
@@ -173,7 +181,12 @@ export const keyEndpoints: readonly Endpoint[] = [
     body: keySearch,
     answer: apiKey,
     errorStatuses: [404, 409],
-    change: { action: 'keys.revoke', needs: 'keys', repeat: 'the same answer: the key is revoked.' },
+    change: {
+      action: 'keys.revoke',
+      needs: 'keys',
+      secret: 'key',
+      repeat: 'the same answer: the key is revoked.',
+    },
     async run({ body: { key } }, { keys }) {
       const [before] = await keys.find(key);
       const revoked = await withConflictErrors(keys.revokeFound(key));

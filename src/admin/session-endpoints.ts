@@ -85,7 +85,12 @@ export const sessionEndpoints: readonly Endpoint[] = [
     body: sessionToRevoke,
     answer: revokedSession,
     errorStatuses: [404, 409],
-    change: { action: 'sessions.revoke', needs: 'keys', repeat: 'the same answer: the session is revoked.' },
+    change: {
+      action: 'sessions.revoke',
+      needs: 'keys',
+      secret: 'session',
+      repeat: 'the same answer: the session is revoked.',
+    },
     async run({ body: { session } }, { sessions }) {
       const { id, account } = await withSessionErrors(() => sessions.revoke(session));
       return { answer: { id, account }, target: id, after: { id, account } };

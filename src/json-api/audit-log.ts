@@ -18,7 +18,7 @@ export interface AuditEvent {
   readonly status: number;
   /** Error code of a `refused` or `failed` change. */
   readonly code?: string;
-  /** The request's body, if it could be parsed. Text that looks like an API key is masked. */
+  /** The request's body, if it could be parsed. Text that looks like an API key is masked; what names a key or a session by its secret is its ID, or `***` if none was found. */
   readonly body?: unknown;
   /** The changed object before and after, where it can be read. */
   readonly before?: unknown;

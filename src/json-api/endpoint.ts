@@ -92,6 +92,8 @@ export interface ChangeNotes<Permission extends string = string> {
   /** Its `action` in audit events, e.g. `grants.create`. */
   readonly action: string;
   readonly needs: Permission;
+  /** Member of the body that may be a secret, whole or in part: audit events have the ID of what it found instead, or `***`. */
+  readonly secret?: string;
   /** For the OpenAPI document: the response to the same request with the same `Idempotency-Key`. */
   readonly repeat: string;
 }

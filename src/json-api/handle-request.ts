@@ -4,7 +4,13 @@ import type { Exchange } from '../http/exchange.ts';
 import { pathOf } from '../http/url.ts';
 import { type AuditEvent, withoutSecrets } from './audit-log.ts';
 import type { ApiRoutes, RouteMatch } from './api-routes.ts';
-import { assertMay, type Endpoint, type OperationResult, permissionFor } from './endpoint.ts';
+import {
+  assertMay,
+  type ChangeNotes,
+  type Endpoint,
+  type OperationResult,
+  permissionFor,
+} from './endpoint.ts';
 import { AdminMethodNotAllowedError, NotFoundError, toAdminError } from './errors.ts';
 import type { Page } from './page.ts';
 import { parseRequest } from './parse-request.ts';
@@ -59,7 +65,7 @@ export async function handleRequest<Services, Caller extends Actor>(
   // acknowledged change if the process ends.
   const audited =
     endpoint?.change && route?.kind === 'resource'
-      ? api.audit(auditEvent(endpoint.change.action, route.params, context, answer))
+      ? api.audit(auditEvent(endpoint.change, route.params, context, answer))
       : undefined;
   send(exchange, answer);
   await audited;
@@ -165,7 +171,7 @@ function toRouterError(thrown: unknown, isChange: boolean): RouterError {
 }
 
 function auditEvent(
-  action: string,
+  { action, secret }: ChangeNotes,
   params: Readonly<Record<string, string>>,
   { requestId, ip, caller, call, result }: AuditContext,
   { status, error }: ApiResponse,
@@ -182,7 +188,7 @@ function auditEvent(
     outcome: auditOutcome(status, result),
     status,
     ...(error && { code: error.code }),
-    ...(call && { body: call.body }),
+    ...(call && { body: secret === undefined ? call.body : { [secret]: result?.target ?? '***' } }),
     ...(result && 'before' in result && { before: result.before }),
     ...(result && 'after' in result && { after: result.after }),
   });

@@ -502,7 +502,7 @@ describe('the audit', () => {
     });
     expect(door.audits).toMatchObject([
       { action: 'grants.create', account },
-      { action: 'keys.revoke', account, target: id, outcome: 'done', body: { key: 'sk-***' } },
+      { action: 'keys.revoke', account, target: id, outcome: 'done', body: { key: id } },
     ]);
     await door.close();
   });
@@ -536,6 +536,28 @@ describe('the audit', () => {
     expect(lines).toContain('copy of sk-***');
     await door.close();
   });
+
+  it.each(['/keys/find', '/keys/revoke', '/sessions/revoke'])(
+    'has of what %s was asked for the ID alone, and nothing of a secret that lacks its first letter',
+    async (path) => {
+      const door = await startAdmin();
+      const { id, key } = await door.router.keys.create({ account: 'acme' });
+      const page = { maxSpend: '0.50', ttlMs: 900_000, origins: ['https://chat.example.com'] };
+      const session = door.router.sessions.create({ account: 'acme', ...page });
+      const [name, secret, found] = path.startsWith('/keys')
+        ? ['key', key, id]
+        : ['session', session.session, session.id];
+      const cut = secret.slice(1);
+      await door.ask('POST', path, { [name]: cut });
+      await door.ask('POST', path, { [name]: secret });
+      expect(door.audits).toMatchObject([
+        { body: { [name]: '***' } },
+        { outcome: 'done', target: found, body: { [name]: found } },
+      ]);
+      expect(JSON.stringify(door.audits)).not.toContain(cut.slice(-20));
+      await door.close();
+    },
+  );
 
   it('is a line of JSON on stderr where the host has no onAudit', async () => {
     const logged: string[] = [];
