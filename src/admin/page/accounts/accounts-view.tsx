@@ -1,7 +1,8 @@
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 
 import type { Account } from '../../../client/admin-api.generated.ts';
+import { type Api, ApiError } from '../../../page/api.ts';
 import { FormDialog } from '../../../page/dialog.tsx';
 import { grouped, money, nanos } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
@@ -29,6 +30,8 @@ function AccountList({ session }: ViewProps): JSX.Element {
   const [search, setSearch] = useState('');
   const [shown, setShown] = useState(FIRST_SHOWN);
   const [isCreating, setCreating] = useState(false);
+  /** The change that was sent last: an account, by the idempotency key. */
+  const tried = useRef('');
   const [begun, setBegun] = useState<readonly Account[]>();
   const { data: all, notice } = useResource<readonly Account[]>(session, {
     subject: 'accounts',
@@ -88,12 +91,11 @@ function AccountList({ session }: ViewProps): JSX.Element {
               next={({ account = '' }) => hrefOf('accounts', account)}
               close={() => setCreating(false)}
               send={async ({ account = '', amount = '' }, key) => {
-                await session.api.change(
-                  'POST',
-                  `accounts/${encodeURIComponent(account)}/grants`,
-                  { amount },
-                  key,
-                );
+                const change = `${key} ${account}`;
+                // Where the answer to an earlier try was lost, the account may be its own.
+                if (tried.current !== change) await assertNew(session.api, account);
+                tried.current = change;
+                await session.api.change('POST', `${pathOf(account)}/grants`, { amount }, key);
               }}
             />
           )}
@@ -101,6 +103,22 @@ function AccountList({ session }: ViewProps): JSX.Element {
       )}
     </Frame>
   );
+}
+
+function pathOf(account: string): string {
+  return `accounts/${encodeURIComponent(account)}`;
+}
+
+/** @throws {ApiError} if there is such an account */
+async function assertNew(api: Api, account: string): Promise<void> {
+  const isNew = await api.get(pathOf(account)).then(
+    () => false,
+    (error: unknown) => {
+      if (error instanceof ApiError && error.status === 404) return true;
+      throw error;
+    },
+  );
+  if (!isNew) throw new ApiError(0, `${account} exists already: grant credits to it where it is shown.`);
 }
 
 function AccountTable({ accounts }: { readonly accounts: readonly Account[] }): JSX.Element {
