@@ -30,7 +30,7 @@ export interface ApiOptions {
   readonly tokenName: string | undefined;
   /** The API takes no request without a token, a session of the browser included. */
   readonly isSignedOut: boolean;
-  /** Asked before each request, in place of a token that is typed in. */
+  /** Asked before each request, unless a token was typed in. */
   readonly getToken?: (() => string | undefined | Promise<string | undefined>) | undefined;
 }
 
@@ -79,7 +79,7 @@ export class Api {
 
   /** The token as a header; empty where the browser's session says it. */
   async authorization(): Promise<Readonly<Record<string, string>>> {
-    const token = (await this.#options.getToken?.()) ?? this.#token;
+    const token = this.#token ?? (await this.#options.getToken?.());
     return token ? { authorization: `Bearer ${token}` } : {};
   }
 

@@ -15,7 +15,7 @@ export interface AccountPageOptions {
   readonly getToken?: () => string | undefined | Promise<string | undefined>;
   /**
    * Who signs in: `'key'` asks for an API key at once; `'session'` is the host's session, by its cookie or `getToken`, and
-   * the page never asks for a key; `'either'` asks for a key once the API has rejected the session.
+   * the page never asks for a key; `'either'` asks for a key once the API has rejected the session, and sends that key from then on.
    *
    * @default 'session' with `getToken`, else 'key'
    */

@@ -120,6 +120,37 @@ describe.skipIf(!CHROMIUM)("the account page in a host's page", () => {
     await shown.page.getByText('Sign in to Acme first, then reload.').waitFor();
   });
 
+  it('sends a key that was typed in place of the token of the host, until it is signed out', async () => {
+    const mountEither = (): Promise<unknown> =>
+      mount("{ api: '/account', signIn: 'either', getToken: async () => globalThis.hostToken }");
+    const { page, gateway } = shown;
+    await page.addInitScript("globalThis.hostToken = 'sk-ccr-ended'");
+    await page.reload();
+    await mountEither();
+    await page.getByText('Enter one of your API keys').waitFor();
+    const type = async (key: string): Promise<void> => {
+      await page.getByLabel('API key').fill(key);
+      await page.keyboard.press('Enter');
+    };
+    await type('sk-ccr-wrong');
+    await page.getByRole('alert').getByText('This API key is not valid').waitFor();
+    await type(gateway.key);
+    await expect.poll(() => page.locator('#balance').innerText()).toBe('$5.00');
+    await page.getByRole('link', { name: 'Requests' }).click();
+    await page.locator('#report .card').first().waitFor();
+    await page.reload();
+    await mountEither();
+    await page.locator('#report .card').first().waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.waitForFunction(
+      'globalThis.mounted === undefined && globalThis.mountAccountPage !== undefined',
+    );
+    await mountEither();
+    await page.getByText('Enter one of your API keys').waitFor();
+    expect(shown.problems.filter((text) => !text.includes('status of 401'))).toEqual([]);
+    shown.problems.splice(0, Infinity);
+  });
+
   it('is taken out, mounted again, and mounted once at a time', async () => {
     await mount(`{ api: '/account', getToken: () => '${shown.gateway.key}' }`);
     await shown.page.locator('#balance').waitFor();
