@@ -1,5 +1,7 @@
 import * as v from 'valibot';
 
+import { snakeCase } from '../json-api/in-json.ts';
+import { OWN_FIELDS } from '../json-api/key-schemas.ts';
 import { component, described, flag } from '../json-api/schema.ts';
 import { type Endpoint, endpoint, nothing } from './endpoint.ts';
 import { HOLDER_PERMISSIONS } from './holder.ts';
@@ -18,6 +20,10 @@ const holder = component(
     ),
     may: v.array(v.picklist(HOLDER_PERMISSIONS)),
     api: described('where chat completions are served, on this origin', v.string()),
+    fixed_key_fields: described(
+      'fields of a key that are the same for all keys of this site, and can not be chosen',
+      v.array(v.string()),
+    ),
     end_users: described('usage is counted by end user', flag()),
   }),
 );
@@ -32,7 +38,7 @@ export const holderEndpoint: Endpoint = endpoint({
   body: nothing,
   answer: holder,
   needs: 'none',
-  async run({ caller: { account, name, key, onlyKey, may } }, { router, apiPath, playground }) {
+  async run({ caller: { account, name, key, onlyKey, may } }, { router, apiPath, playground, newKeys }) {
     const signedInBy: 'key' | 'host' = key === undefined ? 'host' : 'key';
     const scope: 'account' | 'key' = onlyKey === undefined ? 'account' : 'key';
     const plays = key !== undefined || playground !== undefined;
@@ -45,6 +51,7 @@ export const holderEndpoint: Endpoint = endpoint({
         scope,
         may: may.filter((each) => each !== 'playground' || plays),
         api: apiPath,
+        fixed_key_fields: OWN_FIELDS.filter((field) => newKeys[field] !== undefined).map(snakeCase),
         end_users: router.usage.dimensions?.includes('user') === true && onlyKey === undefined,
       },
     };

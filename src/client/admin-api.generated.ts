@@ -1350,6 +1350,8 @@ export interface Holder {
   readonly may: readonly ("read" | "statements" | "keys" | "playground")[];
   /** where chat completions are served, on this origin */
   readonly api: string;
+  /** fields of a key that are the same for all keys of this site, and can not be chosen */
+  readonly fixed_key_fields: readonly (string)[];
   /** usage is counted by end user */
   readonly end_users: boolean;
 }

@@ -123,11 +123,12 @@ export function FormDialog(props: FormDialogProps): JSX.Element {
 function FormField({ field }: { readonly field: Field }): JSX.Element {
   const { name, label, hint, isRequired = false, value = '', type = 'text', choices } = field;
   const id = `field-${name}`;
+  const hintId = hint === undefined ? undefined : `${id}-hint`;
   return (
     <div class="form-field">
       <label htmlFor={id}>{label}</label>
       {choices ? (
-        <select id={id} name={name}>
+        <select id={id} name={name} aria-describedby={hintId}>
           {choices.map((choice) => (
             <option key={choice} value={choice} selected={choice === value}>
               {choice}
@@ -143,10 +144,10 @@ function FormField({ field }: { readonly field: Field }): JSX.Element {
           defaultValue={value}
           autocomplete="off"
           spellcheck={false}
-          aria-describedby={hint === undefined ? undefined : `${id}-hint`}
+          aria-describedby={hintId}
         />
       )}
-      {hint !== undefined && <small id={`${id}-hint`}>{hint}</small>}
+      {hint !== undefined && <small id={hintId}>{hint}</small>}
     </div>
   );
 }

@@ -1,6 +1,7 @@
 import type { AccountPolicy, ApiKey as AdminApiKey } from '../../client/admin-api.generated.ts';
 import { type Api, ApiError } from '../api.ts';
 import type { Field, FormDialogProps } from '../dialog.tsx';
+import { timeOf } from '../form-values.ts';
 import { changedValues, policyChange, policyFields } from './policy-form.ts';
 
 /** What an operator may do with a key. */
@@ -18,6 +19,8 @@ export interface ChosenAction {
   readonly path: string;
   /** As it was when the form was opened; undefined for `create`. */
   readonly key?: KeyRow;
+  /** Names of the fields that can't be chosen. */
+  readonly fixed?: readonly string[];
 }
 
 type Values = Readonly<Record<string, string>>;
@@ -41,11 +44,21 @@ export function actionsOf({ state }: KeyRow): readonly KeyAction[] {
 export function keyForm({
   action,
   key,
+  fixed = [],
 }: ChosenAction): Pick<FormDialogProps, 'title' | 'text' | 'fields' | 'submit' | 'isDanger'> {
   const { button, text } = KEY_ACTIONS[action];
   const title = key ? `${button}: ${key.name || key.id}` : 'New API key';
   const submit = action === 'limits' ? 'Save' : button;
-  return { title, text, fields: fieldsOf(action, key), submit, isDanger: action === 'revoke' };
+  const all = fieldsOf(action, key);
+  const fields = all.filter(({ name }) => !fixed.includes(name));
+  const others = all.filter((field) => !fields.includes(field)).map(({ label }) => label);
+  return {
+    title,
+    text: others.length === 0 ? text : `${text} The same for all keys here: ${others.join(', ')}.`,
+    fields,
+    submit,
+    isDanger: action === 'revoke',
+  };
 }
 
 function fieldsOf(action: KeyAction, key: KeyRow | undefined): readonly Field[] {
@@ -102,8 +115,7 @@ function secretIn({ key: secret }: { readonly key?: string }): string {
 function keyChange(values: Values): object {
   const { expires_at: expires } = values;
   if (expires === undefined) return policyChange(values);
-  const expiresAt = /^\d{4}-\d\d-\d\d$/.test(expires) ? `${expires}T00:00:00Z` : expires;
-  return { ...policyChange(values), expires_at: expiresAt === '' ? null : expiresAt };
+  return { ...policyChange(values), expires_at: expires === '' ? null : timeOf(expires) };
 }
 
 function withoutNulls(change: object): object {

@@ -1,27 +1,25 @@
 import type { ApiKeyDetails } from '../../client/admin-api.generated.ts';
 import { CopyButton } from '../copy-button.tsx';
 import type { Fact } from '../facts.tsx';
-import { grouped, moment, money, nanos, periodText } from '../format.ts';
+import { date, grouped, money, nanos, periodText } from '../format.ts';
 import { labelsText } from './labels-text.ts';
+import { budgetsLeft, type LimitedBudgets } from './budgets.ts';
 
 /** What an operator and a customer see of one key alike. */
 type KeyDetails = Omit<ApiKeyDetails, 'account' | 'markup'>;
 
 /** Limits, and what is left of them. */
-type Limited = Pick<
-  ApiKeyDetails,
-  | 'budget'
-  | 'budgets'
-  | 'budget_left'
-  | 'budget_resets_at'
-  | 'models'
-  | 'require'
-  | 'requests_per_minute'
-  | 'requests_left'
-  | 'tokens_per_minute'
-  | 'tokens_left'
-  | 'concurrent_requests'
->;
+type Limited = LimitedBudgets &
+  Pick<
+    ApiKeyDetails,
+    | 'models'
+    | 'require'
+    | 'requests_per_minute'
+    | 'requests_left'
+    | 'tokens_per_minute'
+    | 'tokens_left'
+    | 'concurrent_requests'
+  >;
 
 /**
  * What is known of a key, and what is left of its limits.
@@ -37,9 +35,9 @@ export function keyFacts(key: KeyDetails, heldName: string): readonly Fact[] {
         {key.id} <CopyButton text={key.id} />
       </span>,
     ],
-    ['Created', moment(created_at)],
-    ['Expires', expires_at && moment(expires_at)],
-    ['Revoked', revoked_at && moment(revoked_at)],
+    ['Created', date(created_at)],
+    ['Expires', expires_at && date(expires_at)],
+    ['Revoked', revoked_at && date(revoked_at)],
     ['Spent', money(nanos(spent))],
     [heldName, money(nanos(held))],
     ['Running', grouped(running)],
@@ -63,16 +61,9 @@ export function limitFacts(limited: Limited): readonly Fact[] {
 
 /** Each budget with what is left of it. */
 function budgetFacts(limited: Limited): readonly Fact[] {
-  const { budget, budgets, budget_left: left, budget_resets_at: resetsAt } = limited;
-  const [only] = [budget ?? []].flat();
-  const all =
-    budgets ??
-    (only && left !== undefined
-      ? [{ ...only, left, ...(resetsAt !== undefined && { resets_at: resetsAt }) }]
-      : []);
-  return all.map(({ amount, per, left: rest, resets_at: at }) => [
+  return budgetsLeft(limited).map(({ amount, per, left, resets_at: at }) => [
     `Budget ${periodText(per)}`,
-    `${money(nanos(rest))} left of ${money(nanos(amount))}${at === undefined ? '' : `, until ${moment(at)}`}`,
+    `${money(nanos(left))} left of ${money(nanos(amount))}${at === undefined ? '' : `, until ${date(at)}`}`,
   ]);
 }
 

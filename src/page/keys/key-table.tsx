@@ -1,9 +1,9 @@
 import type { JSX } from 'preact';
 
-import { moment } from '../format.ts';
+import { date } from '../format.ts';
 import { Column, EmptyRow, Table } from '../table.tsx';
 import { type KeyAction, KEY_ACTIONS, type KeyRow } from './key-actions.ts';
-import { budgetText } from './policy-form.ts';
+import { budgetText } from './budgets.ts';
 
 const KINDS = { active: 'healthy', paused: 'low', revoked: 'ejected', expired: 'frozen' };
 
@@ -49,7 +49,7 @@ export function KeyTable<Key extends KeyRow>(props: KeyTableProps<Key>): JSX.Ele
             <KeyState of={key} />
           </td>
           <td class="wide wrap">{limitsOf(key)}</td>
-          <td class="wide">{moment(key.created_at)}</td>
+          <td class="wide">{date(key.created_at)}</td>
           {choose && (
             <td class="number actions">
               <KeyActions of={key} actions={actionsOf(key)} choose={(action) => choose(action, key)} />
@@ -66,7 +66,7 @@ export function KeyState({ of: key }: { readonly of: KeyRow }): JSX.Element {
   return (
     <>
       <span class={`badge ${KINDS[key.state]}`}>{key.state}</span>
-      {key.overlap_until !== undefined && <small>{`old secret: until ${moment(key.overlap_until)}`}</small>}
+      {key.overlap_until !== undefined && <small>{`old secret: until ${date(key.overlap_until)}`}</small>}
     </>
   );
 }
@@ -102,7 +102,7 @@ function limitsOf({ budget, requests_per_minute, tokens_per_minute, models, expi
     requests_per_minute === undefined ? undefined : `${requests_per_minute} requests a minute`,
     tokens_per_minute === undefined ? undefined : `${tokens_per_minute} tokens a minute`,
     models?.join(', '),
-    expires_at === undefined ? undefined : `until ${moment(expires_at)}`,
+    expires_at === undefined ? undefined : `until ${date(expires_at)}`,
   ];
   return limits.filter((limit) => limit !== undefined).join('; ') || 'none';
 }

@@ -1,7 +1,6 @@
 import type { AccountPolicy, Budget } from '../../client/admin-api.generated.ts';
 import { ApiError } from '../api.ts';
 import type { Field } from '../dialog.tsx';
-import { periodText } from '../format.ts';
 import { labelsFrom, labelsText, type Requirements } from './labels-text.ts';
 
 type Values = Readonly<Record<string, string>>;
@@ -46,7 +45,7 @@ export function policyFields(policy: AccountPolicy = {}): readonly Field[] {
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   name: (text) => (text === '' ? null : text),
   ...Object.fromEntries(LIMITS.map(({ name, label }) => [name, (text: string) => numberOf(text, label)])),
-  budget: (text) => (text === '' ? null : partsOf(text).map(budgetOf)),
+  budget: (text) => (text === '' ? null : budgetsOf(text)),
   models: (text) => (partsOf(text).length === 0 ? null : partsOf(text)),
   require: requirementsOf,
 };
@@ -82,11 +81,24 @@ function partsOf(list: string): readonly string[] {
   return list.split(/[\s,]+/).filter((part) => part !== '');
 }
 
-function numberOf(text: string, label: string): number | null {
+/** Nothing is `null`. @throws {ApiError} naming the field */
+export function numberOf(text: string, label: string): number | null {
   if (text === '') return null;
   if (!/^\d+$/.test(text))
     throw new ApiError(0, `${label} must be a whole number, got ${JSON.stringify(text)}.`);
   return Number(text);
+}
+
+/** A month is meant only of a single amount: `1,500/day` has a comma too much, and is no budget of 1 a month. */
+function budgetsOf(text: string): readonly Budget[] {
+  const parts = partsOf(text);
+  if (parts.length > 1 && !parts.every((part) => part.includes('/'))) {
+    throw new ApiError(
+      0,
+      `Each of several budgets must have a period, and an amount no comma: 1.00/hour, 1500.00/month; got ${JSON.stringify(text)}.`,
+    );
+  }
+  return parts.map(budgetOf);
 }
 
 function budgetOf(text: string): Budget {
@@ -98,10 +110,4 @@ function budgetOf(text: string): Budget {
       `The period of a budget must be one of ${PERIODS.join(', ')}, got ${JSON.stringify(period)}.`,
     );
   return { amount, per };
-}
-
-/** `$5.00 a day, $20.00 a month` */
-export function budgetText(budget: AccountPolicy['budget']): string | undefined {
-  const budgets = [budget ?? []].flat();
-  return budgets.map(({ amount, per }) => `$${amount} ${periodText(per)}`).join(', ') || undefined;
 }

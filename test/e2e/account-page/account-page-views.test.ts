@@ -146,6 +146,27 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     await page.locator('#warning').getByText('Your credits are safe').waitFor();
   });
 
+  it('says how long the credits last, but not to a key that sees its own usage alone', async () => {
+    await start({ isSignedOut: true });
+    const { page, gateway } = shown;
+    await ask();
+    const limited = await gateway.router.keys.create({ account: 'acct', requestsPerMinute: 60 });
+    const signIn = async (key: string): Promise<void> => {
+      await page.getByLabel('API key').fill(key);
+      await page.keyboard.press('Enter');
+      await expect.poll(() => page.locator('#balance').innerText()).toBe('$5.00');
+    };
+    await shown.open('');
+    await signIn(gateway.key);
+    await page.getByText('at the pace of the last 7 days').waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    await signIn(limited.key);
+    expect(await page.locator('.pace').count()).toBe(0);
+    expect(asked.filter((url) => url.includes('/usage'))).toEqual([]);
+  });
+
   it('shows usage by day, model, key and end user, and downloads it', async () => {
     await start({ gateway: { dimensions: { user: true } } });
     const { page } = shown;

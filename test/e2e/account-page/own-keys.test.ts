@@ -23,22 +23,26 @@ describe.skipIf(!CHROMIUM)("a customer's keys on the account page", () => {
   const press = (name: string): Promise<void> =>
     shown.page.getByRole('dialog').getByRole('button', { name }).click();
 
-  it('change in what the host leaves open, which may be less than the form has', async () => {
+  it('change in what the host leaves open, and have no field for the rest', async () => {
     await start({ account: { newKeys: { markup: { factor: '1.2' }, requestsPerMinute: 60 } } });
     const { page, gateway } = shown;
     await shown.open('#/keys');
     await page.locator('#create-key').click();
+    await page.getByRole('dialog').getByText('The same for all keys here: Requests a minute.').waitFor();
     await page.getByLabel('Name').fill('site');
+    await page.getByLabel('Expires').fill('2031-01-31');
     await press('Create');
     await press('Done');
     await page.getByRole('button', { name: 'Limits site' }).click();
     await page.getByLabel('Budget in USD').fill('1.00');
     await press('Save');
-    await page.getByText('$1.00 a month; 60 requests a minute').waitFor();
+    await page.getByText(/^\$1\.00 a month; 60 requests a minute; until Jan 3\d, 2031,/).waitFor();
     await page.getByRole('button', { name: 'Limits site' }).click();
-    await page.getByLabel('Requests a minute').fill('600');
-    await press('Save');
-    await page.getByRole('alert').getByText('requests_per_minute is the same for all keys').waitFor();
+    expect(await page.getByLabel('Tokens a minute').count()).toBe(1);
+    expect(await page.getByLabel('Requests a minute').count()).toBe(0);
+    await press('Cancel');
+    await page.getByRole('link', { name: 'site' }).click();
+    await page.getByText(/^Jan 3\d, 2031,/).waitFor();
     const [key] = (await gateway.router.keys.list('acct')).filter(({ name }) => name === 'site');
     expect(key).toMatchObject({ budget: { amount: '1.00', per: 'month' }, requestsPerMinute: 60 });
   });

@@ -137,6 +137,99 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     await page.getByLabel('Budget in USD').fill('3.00/fortnight');
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
     await page.getByRole('alert').getByText('The period of a budget must be one of').waitFor();
+    for (const budget of ['1,500/day', '1,500', '20.00, 1.00/hour']) {
+      await page.getByLabel('Budget in USD').fill(budget);
+      await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+      await page
+        .getByRole('alert')
+        .getByText(`an amount no comma: 1.00/hour, 1500.00/month; got "${budget}".`)
+        .waitFor();
+    }
+    await page.getByLabel('Budget in USD').fill('1500.00');
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByText('$1,500.00 left of $1,500.00').waitFor();
+  });
+
+  it('changes an allowance, and keeps its end, its rollover and its priority', async () => {
+    shown = await startConsole(browser);
+    const { page, gateway } = shown;
+    const { credits } = gateway.router;
+    const until = new Date('2031-01-31T00:00:00Z');
+    const plan = { id: 'plan', per: 'week', rollover: 'once', priority: 7, until } as const;
+    await credits.allow('acct', { ...plan, amount: '20.00' });
+    const press = (name: string): Promise<void> =>
+      page.getByRole('dialog').getByRole('button', { name }).click();
+    await shown.open('#/accounts/acct');
+    const row = shown.rows('allowance-rows');
+    await row.getByText(/^Jan 3\d, 2031,/).waitFor();
+    expect(await row.innerText()).toMatch(/\$20\.00 a week.*\tonce\t7\t/);
+    await page.getByRole('button', { name: 'Change plan' }).click();
+    await page.getByLabel('Amount in USD').fill('30.00');
+    await press('Save');
+    await row.getByText('$30.00 a week').waitFor();
+    expect(await credits.allowances('acct')).toMatchObject([{ ...plan, amount: '30.00' }]);
+
+    await page.getByRole('button', { name: 'Change plan' }).click();
+    await page.getByLabel('Until').fill('');
+    await page.getByLabel('Rollover').selectOption('none');
+    await page.getByLabel('Priority').fill('soon');
+    await press('Save');
+    await page.getByRole('alert').getByText('Priority must be a whole number, got "soon".').waitFor();
+    await page.getByLabel('Priority').fill('0');
+    await press('Save');
+    await row.getByText('none', { exact: true }).waitFor();
+    const [open] = await credits.allowances('acct');
+    expect(open).toMatchObject({ amount: '30.00', rollover: 'none', priority: 0 });
+    expect(open?.until).toBeUndefined();
+
+    await page.getByRole('button', { name: 'Allowance' }).click();
+    await page.getByLabel('ID').fill('plan');
+    await page.getByLabel('Amount in USD').fill('1.00');
+    await press('Create');
+    await page.getByRole('alert').getByText('acct has an allowance plan').waitFor();
+    await page.getByLabel('ID').fill('extra');
+    await page.getByLabel('Until').fill('2031-01-31');
+    await press('Create');
+    await row.getByText('$1.00 a month').waitFor();
+    expect((await credits.allowances('acct')).find(({ id }) => id === 'extra')).toMatchObject({
+      per: 'month',
+      rollover: 'none',
+      priority: 50,
+      until,
+    });
+  });
+
+  it('makes a new account, and grants nothing to one that there is', async () => {
+    shown = await startConsole(browser);
+    const { page, gateway } = shown;
+    const { accounts } = gateway.router;
+    await shown.open('#/accounts');
+    await page.getByRole('button', { name: 'New account' }).click();
+    const create = page.getByRole('dialog').getByRole('button', { name: 'Create' });
+    await page.getByLabel('Account ID').fill('acct');
+    await create.click();
+    await page.getByRole('alert').getByText('acct exists already').waitFor();
+    expect(await accounts.get('acct')).toMatchObject({ balance: '5.00' });
+    await page.route(
+      '**/accounts/fresh/grants',
+      async (route) => {
+        await route.fetch();
+        await route.abort();
+      },
+      { times: 1 },
+    );
+    await page.getByLabel('Account ID').fill('fresh');
+    await create.click();
+    await page.getByRole('alert').getByText('The server does not answer.').waitFor();
+    await create.click();
+    await page.getByRole('heading', { name: '$5.00' }).waitFor();
+    expect(await accounts.get('fresh')).toMatchObject({ balance: '5.00' });
+    // That there was no such account, and the answer that was lost, are errors in the browser's log.
+    expect(shown.problems).toEqual([
+      expect.stringContaining('status of 404'),
+      expect.stringContaining('ERR_FAILED'),
+    ]);
+    shown.problems.splice(0, Infinity);
   });
 
   it('has models with their prices, and the requests that had none', async () => {
@@ -286,10 +379,12 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     const account = 'x'.repeat(128);
     await gateway.router.credits.grant(account, '5.00', { id: 'g1' });
     const { id } = await gateway.router.keys.create({ account, id: 'z'.repeat(64), name: 'y'.repeat(200) });
+    const until = new Date('2031-12-31T00:00:00Z');
+    await gateway.router.credits.allow(account, { id: 'plan', amount: '20.00', per: 'month', until });
     await page.setViewportSize({ width, height: 800 });
     const tooWide = (): Promise<unknown> =>
       page.evaluate(
-        `[...document.querySelectorAll('html, #report > p, h1, h2, .card, dialog, dialog :not(input)')]
+        `[...document.querySelectorAll('html, #report > p, h1, h2, .card, .scroll, dialog, dialog :not(input)')]
           .filter((box) => box.scrollWidth > box.clientWidth && box.clientWidth > 0)
           .map((box) => box.outerHTML.slice(0, 80))`,
       );

@@ -23,6 +23,7 @@ describe('the holder of an API key', () => {
       scope: 'account',
       may: ['read', 'statements', 'keys', 'playground'],
       api: '/v1',
+      fixed_key_fields: [],
       end_users: false,
     });
     expect(headers.get('x-request-id')).toMatch(/^acc-/);
@@ -223,7 +224,12 @@ describe('a session of the host', () => {
       playground: { maxSpend: '0.50', ttlMs: 60_000 },
     });
     const me = await ask('GET', '/me', undefined, COOKIE);
-    expect(me.body).toMatchObject({ account: 'acct', name: 'acct', signed_in_by: 'host' });
+    expect(me.body).toMatchObject({
+      account: 'acct',
+      name: 'acct',
+      signed_in_by: 'host',
+      fixed_key_fields: ['models'],
+    });
     const { origin } = new URL(baseURL);
     const made = await ask('POST', '/playground', {}, { ...COOKIE, origin });
     expect(made.body).toMatchObject({ key: expect.stringMatching(/^ses-/), max_spend: '0.50' });

@@ -110,17 +110,39 @@ describe('what the page says of credits', () => {
     ['hour', 'an hour'],
     ['lifetime', 'in all'],
   ] as const)('names the budget of a %s that is used up, and when it is renewed', (per, written) => {
-    const budget = {
-      amount: '50.00',
-      per,
+    // The API lists budgets only where there are several.
+    const one = { amount: '50.00', per } as const;
+    const limits = {
       spent: '50.00',
-      left: '0.00',
-      resets_at: '2026-11-24T00:00:00Z',
-    } as const;
-    const limits = { spent: '50.00', held: '0.00', running: 0, budgets: [budget] };
-    const said = read('', { balance: '5.00', grants: [grant('5.00')], limits });
-    expect(said.warnings).toEqual([
-      expect.stringMatching(`^Your account's budget of \\$50\\.00 ${written} is used up, .* until Nov 2`),
+      held: '0.00',
+      running: 0,
+      budget_left: '0.00',
+      budget_resets_at: '2026-11-24T00:00:00Z',
+    };
+    const account = { balance: '5.00', grants: [grant('5.00')] };
+    const warning = `^Your account's budget of \\$50\\.00 ${written} is used up, .* until Nov 2`;
+    expect(read('', { ...account, policy: { budget: one }, limits }).warnings).toEqual([
+      expect.stringMatching(warning),
+    ]);
+    const other = { amount: '900.00', per: 'month', spent: '50.00', left: '850.00' } as const;
+    const budgets = [other, { ...one, spent: '50.00', left: '0.00', resets_at: limits.budget_resets_at }];
+    expect(
+      read('', { ...account, policy: { budget: [other, one] }, limits: { ...limits, budgets } }).warnings,
+    ).toEqual([expect.stringMatching(warning)]);
+  });
+
+  it('is silent of a budget of which something is left', () => {
+    const limits = { spent: '49.00', held: '0.00', running: 0, budget_left: '1.00' };
+    const policy = { budget: { amount: '50.00', per: 'lifetime' } } as const;
+    expect(read('', { balance: '5.00', grants: [grant('5.00')], policy, limits }).warnings).toEqual([]);
+  });
+
+  it('says nothing of how long credits last where the usage of the account is not known', () => {
+    const credits = creditsOf({ granted: '2.00', balance: '2.00', grants: [grant('2.00', 1)] });
+    expect(paceOf(credits, undefined, NOW)).toEqual({ state: 'fine', text: undefined, ending: [] });
+    const used = creditsOf({ granted: '2.00' });
+    expect(warningsOf(used, paceOf(used, undefined, NOW))).toEqual([
+      'Your credits are used up, and requests are rejected. Add more to go on.',
     ]);
   });
 

@@ -22,7 +22,7 @@ interface CreditsData {
 }
 
 /** What there is to spend, what ends when, and what is renewed. */
-export function CreditsView({ session }: ViewProps): JSX.Element {
+export function CreditsView({ session, me }: ViewProps): JSX.Element {
   const { api } = session;
   const { data, at, notice } = useResource<CreditsData>(session, {
     subject: 'credits',
@@ -32,9 +32,10 @@ export function CreditsView({ session }: ViewProps): JSX.Element {
       const [from = ''] = lastDays(PACE_DAYS, now);
       const [credits, usage] = await Promise.all([
         api.get<Credits>('credits'),
-        api.list<UsageRow>('usage', { from, group_by: 'day' }),
+        // A key sees its own usage alone, which says nothing of how fast the account's credits are spent.
+        me.scope === 'key' ? undefined : api.list<UsageRow>('usage', { from, group_by: 'day' }),
       ]);
-      return { credits, pace: paceOf(credits, usage.data, now) };
+      return { credits, pace: paceOf(credits, usage?.data, now) };
     },
   });
   const about = data ? `As of ${clock(at)}.` : undefined;

@@ -31,10 +31,11 @@ export function availableOf({ balance, credit_limit: limit }: Credits): bigint {
 }
 
 /**
- * @param rows - usage of the last `PACE_DAYS` days
+ * @param rows - usage of the last `PACE_DAYS` days; undefined if that of the account isn't known
  * @param now - in ms
  */
-export function paceOf(credits: Credits, rows: readonly UsageRow[], now: number): Pace {
+export function paceOf(credits: Credits, rows: readonly UsageRow[] | undefined, now: number): Pace {
+  if (!rows) return { state: availableOf(credits) <= 0n ? 'empty' : 'fine', text: undefined, ending: [] };
   const perDay = Number(sum(rows).charged) / PACE_DAYS;
   const { days, ending } = spend(credits, perDay, now);
   if (availableOf(credits) <= 0n) return { state: 'empty', text: undefined, ending };

@@ -1,5 +1,6 @@
 import type { Credits } from '../../../client/admin-api.generated.ts';
 import { date, money, nanos, periodText } from '../../../page/format.ts';
+import { budgetsLeft } from '../../../page/keys/budgets.ts';
 import type { EndingCredits, Pace } from './pace.ts';
 
 /** What the customer should know or do now, the worst first. */
@@ -27,8 +28,8 @@ function creditWarning(credits: Credits, state: Pace['state']): string | undefin
     : 'Your credits are used up, and requests are rejected. Add more to go on.';
 }
 
-function budgetWarning({ limits }: Credits): string | undefined {
-  const spent = limits?.budgets?.find(({ left }) => nanos(left) <= 0n);
+function budgetWarning({ policy, limits }: Credits): string | undefined {
+  const spent = budgetsLeft({ ...policy, ...limits }).find(({ left }) => nanos(left) <= 0n);
   if (!spent) return undefined;
   const { amount, per, resets_at: at } = spent;
   const budget = `${money(nanos(amount))} ${periodText(per)}`;

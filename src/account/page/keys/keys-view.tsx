@@ -10,7 +10,7 @@ import { type Resource, useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import type { CustomerKey, CustomerKeyDetails } from '../../../client/admin-api.generated.ts';
 import { ViewBody } from '../view-body.tsx';
-import type { Session, ViewProps } from '../view-props.ts';
+import type { ViewProps } from '../view-props.ts';
 
 const REFRESH_MS = 10_000;
 const PATH = 'keys';
@@ -18,19 +18,15 @@ const PATH = 'keys';
 /** The account's API keys, or one of them. */
 export function KeysView({ session, me, route: { id } }: ViewProps): JSX.Element {
   return id === undefined ? (
-    <KeyList session={session} own={me.key} />
+    <KeyList session={session} me={me} />
   ) : (
-    <OneKey session={session} id={id} own={me.key} />
+    <OneKey session={session} id={id} me={me} />
   );
 }
 
-interface KeyListProps {
-  readonly session: Session;
-  /** The key that has signed in. */
-  readonly own: string | undefined;
-}
+type KeyListProps = Pick<ViewProps, 'session' | 'me'>;
 
-function KeyList({ session, own }: KeyListProps): JSX.Element {
+function KeyList({ session, me: { key: own, fixed_key_fields: fixed } }: KeyListProps): JSX.Element {
   const [chosen, setChosen] = useState<ChosenAction>();
   const { data, notice, reload } = useResource<readonly CustomerKey[]>(session, {
     subject: 'keys',
@@ -48,7 +44,7 @@ function KeyList({ session, own }: KeyListProps): JSX.Element {
           type="button"
           id="create-key"
           class="primary small"
-          onClick={() => setChosen({ action: 'create', path: PATH })}
+          onClick={() => setChosen({ action: 'create', path: PATH, fixed })}
         >
           New key
         </button>
@@ -61,7 +57,7 @@ function KeyList({ session, own }: KeyListProps): JSX.Element {
             hrefOf={({ id }) => hrefOf('keys', id)}
             none="There are no keys yet."
             actionsOf={ownActions}
-            choose={(action, key) => setChosen({ action, path: PATH, key })}
+            choose={(action, key) => setChosen({ action, path: PATH, key, fixed })}
           />
           {current && <p class="faint foot">{`You are signed in with ${current.name || current.id}.`}</p>}
           <KeyDialogs
@@ -82,7 +78,7 @@ function ownActions(key: CustomerKey): readonly KeyAction[] {
   return actionsOf(key).filter((action) => key.managed || action === 'rotate' || action === 'revoke');
 }
 
-function OneKey({ session, id, own }: KeyListProps & { readonly id: string }): JSX.Element {
+function OneKey({ session, id, me }: KeyListProps & { readonly id: string }): JSX.Element {
   const resource = useResource<CustomerKeyDetails>(session, {
     subject: id,
     everyMs: REFRESH_MS,
@@ -95,7 +91,7 @@ function OneKey({ session, id, own }: KeyListProps & { readonly id: string }): J
       about={<a href={hrefOf('keys')}>All keys</a>}
       notice={notice}
     >
-      {data && <KeyCard session={session} own={own} of={data} resource={resource} />}
+      {data && <KeyCard session={session} me={me} of={data} resource={resource} />}
     </ViewBody>
   );
 }
@@ -105,7 +101,8 @@ interface KeyCardProps extends KeyListProps {
   readonly resource: Resource<CustomerKeyDetails>;
 }
 
-function KeyCard({ session, own, of: key, resource }: KeyCardProps): JSX.Element {
+function KeyCard({ session, me, of: key, resource }: KeyCardProps): JSX.Element {
+  const { key: own, fixed_key_fields: fixed } = me;
   const [chosen, setChosen] = useState<ChosenAction>();
   return (
     <section class="card" aria-label="Key">
@@ -118,7 +115,7 @@ function KeyCard({ session, own, of: key, resource }: KeyCardProps): JSX.Element
           <KeyActions
             of={key}
             actions={ownActions(key)}
-            choose={(action) => setChosen({ action, path: PATH, key })}
+            choose={(action) => setChosen({ action, path: PATH, key, fixed })}
           />
         </div>
       </div>

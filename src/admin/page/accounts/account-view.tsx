@@ -4,14 +4,14 @@ import { useState } from 'preact/hooks';
 import type { AccountDetails, Allowance, ApiKey } from '../../../client/admin-api.generated.ts';
 import { FormDialog } from '../../../page/dialog.tsx';
 import { type Fact, Facts } from '../../../page/facts.tsx';
-import { grouped, moment, money, nanos, periodText } from '../../../page/format.ts';
+import { date, grouped, money, nanos, periodText } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
 import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import type { Session } from '../session.ts';
 import { Column, NumberCell, Table } from '../../../page/table.tsx';
-import { budgetText } from '../../../page/keys/policy-form.ts';
-import { type AccountAction, actionForm } from './account-actions.ts';
+import { budgetText } from '../../../page/keys/budgets.ts';
+import { type AccountAction, actionForm, allowanceForm } from './account-actions.ts';
 import { JournalCard } from './journal-card.tsx';
 import { KeysCard } from './keys-card.tsx';
 import { StatementCard } from './statement-card.tsx';
@@ -58,7 +58,7 @@ export function AccountView({ session, account, part }: AccountViewProps): JSX.E
           </p>
           <Overview data={data} session={session} path={path} reload={reload} />
           <KeysCard session={session} account={account} keys={data.keys} reload={reload} />
-          <Allowances allowances={data.allowances} />
+          <Allowances data={data} session={session} path={path} reload={reload} />
           <StatementCard session={session} account={account} />
           <JournalCard session={session} account={account} isAskedFor={part === 'journal'} />
         </div>
@@ -67,19 +67,20 @@ export function AccountView({ session, account, part }: AccountViewProps): JSX.E
   );
 }
 
-interface OverviewProps {
+interface CardProps {
   readonly data: AccountData;
   readonly session: Session;
   readonly path: string;
   readonly reload: () => Promise<void>;
 }
 
-function Overview({ data: { account }, session, path, reload }: OverviewProps): JSX.Element {
+function Overview({ data, session, path, reload }: CardProps): JSX.Element {
+  const { account, allowances } = data;
   const [action, setAction] = useState<AccountAction>();
   const credits: readonly AccountAction[] = ['grant', 'adjust', 'allowance'];
   const rest: readonly AccountAction[] = ['policy', account.frozen ? 'unfreeze' : 'freeze', 'delete'];
   const actions = [...(session.may('credits') ? credits : []), ...(session.may('accounts') ? rest : [])];
-  const form = action && actionForm(action, account);
+  const form = action && actionForm(action, account, allowances);
   return (
     <section class="card" aria-labelledby="account-title">
       <div class="title">
@@ -95,7 +96,7 @@ function Overview({ data: { account }, session, path, reload }: OverviewProps): 
               class="plain"
               onClick={() => setAction(name)}
             >
-              {actionForm(name, account).button}
+              {actionForm(name, account, allowances).button}
             </button>
           ))}
         </div>
@@ -144,14 +145,25 @@ function factsOf(account: AccountDetails): readonly Fact[] {
   ];
 }
 
-function Allowances({ allowances }: { readonly allowances: readonly Allowance[] }): JSX.Element | null {
+function Allowances({ data: { allowances }, session, path, reload }: CardProps): JSX.Element | null {
+  const [changed, setChanged] = useState<Allowance>();
   if (allowances.length === 0) return null;
+  const form = changed && allowanceForm(changed);
+  const mayChange = session.may('credits');
   const head = (
     <>
       <Column>Allowance</Column>
       <Column class="number">Amount</Column>
       <Column class="number">Left</Column>
-      <Column>Renewed</Column>
+      <Column class="wide">Renewed</Column>
+      <Column class="wide">Until</Column>
+      <Column class="wide">Rollover</Column>
+      <Column class="number wide">Priority</Column>
+      {mayChange && (
+        <Column>
+          <span class="unseen">Actions</span>
+        </Column>
+      )}
     </>
   );
   return (
@@ -160,15 +172,41 @@ function Allowances({ allowances }: { readonly allowances: readonly Allowance[] 
         <h2 id="allowances-title">Allowances</h2>
       </div>
       <Table id="allowance-rows" head={head}>
-        {allowances.map(({ id, amount, remaining, per, resets_at }) => (
-          <tr key={id}>
-            <th scope="row">{id}</th>
-            <NumberCell>{`${money(nanos(amount))} ${periodText(per)}`}</NumberCell>
-            <NumberCell>{money(nanos(remaining))}</NumberCell>
-            <td>{moment(resets_at)}</td>
+        {allowances.map((each) => (
+          <tr key={each.id}>
+            <th scope="row">{each.id}</th>
+            <NumberCell>{`${money(nanos(each.amount))} ${periodText(each.per)}`}</NumberCell>
+            <NumberCell>{money(nanos(each.remaining))}</NumberCell>
+            <td class="wide">{date(each.resets_at)}</td>
+            <td class="wide">{each.until === undefined ? '–' : date(each.until)}</td>
+            <td class="wide">{each.rollover}</td>
+            <NumberCell class="wide">{each.priority}</NumberCell>
+            {mayChange && (
+              <td class="number actions">
+                <button
+                  type="button"
+                  class="plain"
+                  aria-label={`Change ${each.id}`}
+                  onClick={() => setChanged(each)}
+                >
+                  Change
+                </button>
+              </td>
+            )}
           </tr>
         ))}
       </Table>
+      {form && (
+        <FormDialog
+          {...form}
+          close={() => setChanged(undefined)}
+          send={async (values, key) => {
+            const { method, to, body } = form.requestOf(values);
+            await session.api.change(method, path + to, body, key);
+            await reload();
+          }}
+        />
+      )}
     </section>
   );
 }

@@ -5,7 +5,7 @@ import type { ModelPrices, ModelTarget } from '../../../client/admin-api.generat
 import { ApiError } from '../../../page/api.ts';
 import type { UsageRow } from '../../../page/usage/range-usage.ts';
 import { FormDialog } from '../../../page/dialog.tsx';
-import { moment, money, nanos, percent } from '../../../page/format.ts';
+import { date, money, nanos, percent } from '../../../page/format.ts';
 import { hrefOf } from '../../../page/route.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 
@@ -68,7 +68,7 @@ function notesOn({ aliases, strategy, targets, shutdown_at: shutdownAt }: ModelP
   const notes = [
     aliases.length === 0 ? undefined : `also ${aliases.join(', ')}`,
     targets.length === 1 ? undefined : strategy,
-    shutdownAt === undefined ? undefined : `shut down ${moment(shutdownAt)}`,
+    shutdownAt === undefined ? undefined : `shut down ${date(shutdownAt)}`,
   ];
   return notes.filter((note) => note !== undefined).join('; ') || undefined;
 }
