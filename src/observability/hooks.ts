@@ -208,7 +208,10 @@ export interface Settled {
   readonly charged: string;
   /** The part of the charge that the balance didn't cover; USD, as a decimal string. */
   readonly writtenOff: string;
-  /** What the account can spend now; USD, as a decimal string; undefined if an earlier try had posted it. */
+  /**
+   * The balance afterwards; USD, as a decimal string. Negative with a credit line, of which `creditLimit` + `available` is left.
+   * Undefined if an earlier try had posted the charge.
+   */
   readonly available?: string;
   /** What the provider bills; USD, as a decimal string; undefined if no `cost` is configured. */
   readonly cost?: string;

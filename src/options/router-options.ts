@@ -326,7 +326,7 @@ export type HoldMode = 'clamp' | 'strict' | 'adaptive';
 /** Retries after a failure, before any part of an answer has reached the client. */
 export interface RetryOptions {
   /**
-   * How often the last remaining target is retried after it answered 408, 409, 429 or 5xx.
+   * How often the last remaining target is retried after it answered 408, 409, 425, 429, 498 or 5xx.
    *
    * @default 1
    */
