@@ -38,6 +38,7 @@ const loggedRequest = component(
     model: v.optional(v.string()),
     provider: v.optional(described('that answered, or was tried last', v.string())),
     upstream_model: v.optional(v.string()),
+    byok: v.optional(described("the client's own key of the provider was used", v.boolean())),
     streamed: v.boolean(),
     attempts: v.pipe(v.array(attempt), v.readonly()),
     first_byte_ms: v.optional(ms),

@@ -322,6 +322,7 @@ export class BillingService implements HoldServices {
     if (target.healthKey !== target.model) settled.upstreamWildcard = target.healthKey;
     if (posted?.available !== undefined) settled.available = formatUsd(posted.available);
     if (consumption) {
+      settled.byok = target.usesByok;
       settled.price = consumption.price.version;
       settled.usage = consumption.usage;
       if (consumption.cost !== undefined) settled.cost = formatUsd(consumption.cost);

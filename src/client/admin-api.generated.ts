@@ -725,6 +725,8 @@ export interface LoggedRequest {
   /** that answered, or was tried last */
   readonly provider?: string;
   readonly upstream_model?: string;
+  /** the client's own key of the provider was used */
+  readonly byok?: boolean;
   readonly streamed: boolean;
   readonly attempts: readonly (Attempt)[];
   /** ms */

@@ -63,27 +63,31 @@ export async function sendGeneration(
   sendRecord(exchange, { data: generationBody(generation) });
 }
 
-const STATES = { unsettled: 'running', voided: 'voided', settled: 'settled' } as const;
-
-/** Undefined for a request that was refused: it has no generation. */
+/**
+ * Undefined for a request that was refused: it has no generation; and for one whose row never got its charge. The books
+ * keep a request that runs, so that its process died, and only the journal says what was charged.
+ */
 function loggedGeneration(request: LoggedRequest): Generation | undefined {
-  const { id, account, key, createdAt, state, charged, model, provider, upstreamModel, streamed } = request;
+  const { id, account, key, createdAt, state, charged, model, provider, upstreamModel, byok, streamed } =
+    request;
   const { ending, finishReason, firstByteMs, durationMs, usage } = request;
-  if (state === 'refused') return undefined;
+  if (state === 'refused' || state === 'unsettled') return undefined;
   return {
     id,
     account,
     key,
-    state: STATES[state],
+    state,
     createdAt,
     ...(model !== undefined && { model }),
     ...(provider !== undefined && { provider }),
     ...(upstreamModel !== undefined && { upstreamModel }),
     streamed,
+    ...(byok !== undefined && { byok }),
     ...(ending && { ending }),
     ...(finishReason !== undefined && { finishReason }),
-    ...(firstByteMs !== undefined && { firstByteMs }),
-    durationMs,
+    // The log has microseconds, the books have not.
+    ...(firstByteMs !== undefined && { firstByteMs: Math.round(firstByteMs) }),
+    durationMs: Math.round(durationMs),
     ...(usage && { usage }),
     charged,
   };

@@ -204,6 +204,8 @@ export interface Settled {
   readonly upstreamModel: string;
   /** The upstream wildcard pattern, if the target came from one. */
   readonly upstreamWildcard?: string;
+  /** The provider was called with the client's own key (BYOK); undefined if the request was voided, or is of a metered route. */
+  readonly byok?: boolean;
   /** USD, as a decimal string. */
   readonly charged: string;
   /** The part of the charge that the balance didn't cover; USD, as a decimal string. */

@@ -24,6 +24,8 @@ export interface LoggedRequest {
   readonly provider?: string;
   /** The provider's name for the model. */
   readonly upstreamModel?: string;
+  /** The provider was called with the client's own key (BYOK); undefined unless it is settled, and for a metered route. */
+  readonly byok?: boolean;
   readonly streamed: boolean;
   /** In order; a failover shows as a second one with another target. The first 16. */
   readonly attempts: readonly LoggedAttempt[];
@@ -110,6 +112,7 @@ function written(ended: ResponseEnded, settled: Settled | undefined): WrittenReq
     model: model ?? settled?.model,
     provider,
     upstreamModel,
+    byok: settled?.byok,
     streamed: stream,
     attempts: ended.attempts.slice(0, MAX_ATTEMPTS).map((attempt) => writtenAttempt(attempt, startedAt)),
     firstByteMs,

@@ -70,6 +70,7 @@ describe('the log of requests', () => {
       model: 'acme/fast',
       provider: 'loopback',
       upstreamModel: 'upstream-model',
+      byok: false,
       streamed: true,
       attempts: [
         {
@@ -239,12 +240,30 @@ describeEachStore('the log of requests', (ledger) => {
     expect(data).toEqual({
       ...books.data,
       created_at: expect.any(String),
-      is_byok: null,
-      upstream_inference_cost: null,
       latency: expect.any(Number),
       generation_time: expect.any(Number),
     });
+    expect(data['is_byok']).toBe(false);
+    expect([data['latency'], data['generation_time']].every(Number.isInteger)).toBe(true);
     expect((await lookUp(router, 'other')).status).toBe(404);
+  });
+
+  it('answers GET /generation of no request that never got its charge, once the books have forgotten it', async () => {
+    const from = ledger()();
+    const store = typeof from === 'string' ? openStore(from) : from;
+    const gateway = await start({ store });
+    const id = await ask(gateway);
+    await expect
+      .poll(async () => (await gateway.router.requestLog.search()).requests)
+      .toMatchObject([{ id, state: 'settled' }]);
+    const row = await store.requestLog?.find(id);
+    // Its process died before the charge was posted.
+    const json = JSON.stringify({ ...JSON.parse(row?.json ?? '{}'), state: 'unsettled' });
+    await store.requestLog?.append([{ id, account: 'acct', json, replaces: true }]);
+    Object.assign(store, { request: async () => undefined });
+    const response = await gateway.fetch(`/generation?id=${id}`);
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ error: { code: 'generation_not_found' } });
   });
 
   it('answers GET /generation of no request that was refused', async () => {
