@@ -98,11 +98,11 @@ export function selectModels(
   return [head, ...rest];
 }
 
-/** Whether the allowed patterns match a model, by the requested name or by its ID. */
+/** Whether the allowed patterns match a model: by the requested name, by its ID or by an alias, as the list of models has it. */
 export function isAllowed(allowed: ModelPatterns, id: string, catalog: Catalog): boolean {
   if (allowed.allows(id)) return true;
   const model = catalog.get(id);
-  return model !== undefined && allowed.allows(model.id);
+  return model !== undefined && [model.id, ...model.aliases].some((name) => allowed.allows(name));
 }
 
 /** @throws {ModelShutDownError} from the shutdown date on */

@@ -134,6 +134,18 @@ describe('an alias', () => {
     expect(await (await gateway.fetch('/models/fast')).json()).toEqual(data[0]);
   });
 
+  it('allows a key that is allowed it all names of its model', async () => {
+    await start({ 'acme/fast': { ...MODEL, aliases: ['fast', 'quick'] }, other: MODEL });
+    const { key } = await gateway.router.keys.create({ account: 'acct', models: ['fast'] });
+    const status = async (model: string): Promise<number> => {
+      const headers = { authorization: `Bearer ${key}` };
+      return (await gateway.post({ ...QUESTION, model }, { headers })).status;
+    };
+    expect(await Promise.all(['fast', 'quick', 'acme/fast', 'other'].map(status))).toEqual([
+      200, 200, 200, 403,
+    ]);
+  });
+
   it('comes before a wildcard', async () => {
     await start({ '*': STAR, 'acme/fast': { ...MODEL, aliases: ['fast'] } });
     expect(await asked('fast')).toBe('upstream-model');
