@@ -12,7 +12,7 @@ export async function measureGrowth(bench: Bench): Promise<readonly Figure[]> {
       bench,
       isQuick ? [1, 4] : [1, 4, 16, 64],
       'MB of body',
-      { maxBodyBytes: 100_000_000 },
+      { limits: { maxBodyBytes: 100_000_000, maxBufferedBytes: 1_000_000_000 } },
       bodies,
     )),
     ...(await grow(bench, isQuick ? [10, 1000] : [10, 100, 1000, 10_000, 100_000], 'chunks', {}, chunks)),

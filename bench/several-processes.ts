@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { verifyLedger } from '../src/ledger/operations/verify.ts';
@@ -5,7 +6,7 @@ import { openStore } from '../src/ledger/stores/open-store.ts';
 import { type Child, startChild } from './child.ts';
 import { addressOf, type Figure, median } from './figures.ts';
 import type { Requests } from './processes/load.ts';
-import { startProxy } from './proxies.ts';
+import { startProxy, temporaryFolder } from './proxies.ts';
 import type { Proxy } from './proxy.ts';
 import type { Bench } from './rounds.ts';
 
@@ -15,12 +16,16 @@ const COST = 45_000n;
 /** One process and two on one ledger, under the same clients: what they carry together, and whether the books are right. */
 export async function measureProcesses(bench: Bench): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
+  // A ledger that no process of an earlier part has left holds in.
+  const context = { ...bench.context, folder: temporaryFolder(), redisUrl: `${bench.context.redisUrl}/1` };
+  const alone = { ...bench, context };
   for (const [store, url] of [
-    ['Redis', bench.context.redisUrl],
-    ['SQLite', `sqlite:${join(bench.context.folder, 'bench.db')}`],
+    ['Redis', context.redisUrl],
+    ['SQLite', `sqlite:${join(context.folder, 'bench.db')}`],
   ] as const) {
-    for (const count of [1, 2]) figures.push(...(await measure(bench, store, url, count)));
+    for (const count of [1, 2]) figures.push(...(await measure(alone, store, url, count)));
   }
+  rmSync(context.folder, { recursive: true });
   return figures;
 }
 

@@ -6,7 +6,11 @@ import * as https from 'node:https';
 import express from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { Redis } from 'ioredis';
-import { createChatCompletionsRouter, type ChatCompletionsRouter } from 'chat-completions-router';
+import {
+  createChatCompletionsRouter,
+  type ChatCompletionsRouter,
+  type ChatCompletionsRouterOptions,
+} from 'chat-completions-router';
 
 import { answerParent } from './parent.ts';
 
@@ -16,7 +20,8 @@ interface Options {
   readonly keys?: number;
   /** @default 1 */
   readonly accounts?: number;
-  readonly maxBodyBytes?: number;
+  /** More options of the router. */
+  readonly limits?: Pick<ChatCompletionsRouterOptions, 'maxBodyBytes' | 'maxBufferedBytes'>;
 }
 
 const [kind = '', origin = '', options = '{}'] = process.argv.slice(2);
@@ -120,7 +125,7 @@ async function middlewareWithRedis(): Promise<http.RequestListener> {
 
 /** With everything on: keys, credits, holds, metering. */
 async function router(store: string, onUndici: boolean): Promise<ChatCompletionsRouter> {
-  const { models = 0, keys = 0, accounts = 1, maxBodyBytes }: Options = JSON.parse(options);
+  const { models = 0, keys = 0, accounts = 1, limits }: Options = JSON.parse(options);
   // Only a process that uses undici loads it.
   const transport = onUndici && (await import('chat-completions-router/undici')).undiciTransport();
   const pricing = { input: '1.00', output: '3.00' };
@@ -135,7 +140,7 @@ async function router(store: string, onUndici: boolean): Promise<ChatCompletions
       all.map((name) => [name, { ...model, targets: [{ provider: 'bench', model: name }] }]),
     ),
     ...(transport && { transport }),
-    ...(maxBodyBytes && { maxBodyBytes }),
+    ...limits,
   });
   await made.ready();
   apiKeys = await Promise.all(
