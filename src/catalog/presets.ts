@@ -50,7 +50,12 @@ const ALL: Readonly<Record<PresetName, Preset>> = {
   ollama: { baseURL: 'http://127.0.0.1:11434/v1', keyless: true },
   openai: { baseURL: 'https://api.openai.com/v1' },
   openrouter: { baseURL: 'https://openrouter.ai/api/v1', streamUsage: 'native' },
-  perplexity: { baseURL: 'https://api.perplexity.ai', streamUsage: 'native', onDisconnect: 'drain' },
+  perplexity: {
+    baseURL: 'https://api.perplexity.ai',
+    streamUsage: 'native',
+    onDisconnect: 'drain',
+    usage: { reasoning: 'outside' },
+  },
   qwen: { baseURL: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', onDisconnect: 'drain' },
   sambanova: { baseURL: 'https://api.sambanova.ai/v1', streamUsage: 'native', onDisconnect: 'drain' },
   together: { baseURL: 'https://api.together.xyz/v1' },

@@ -88,10 +88,9 @@ export interface UsageDialect {
    */
   readonly cached?: 'inside' | 'outside' | 'either';
   /**
-   * Whether reasoning is counted `inside` the completion or `outside`. Numbers that show it outside take precedence: a
-   * total that exceeds its parts, or more reasoning than completion.
-   *
-   * @default 'inside'
+   * Whether reasoning is counted `inside` the completion or `outside`. A total that exceeds its parts takes precedence: what
+   * it has beside them is output. By default it is inside, unless there is more of it than completion, or Perplexity's own
+   * counts are beside it.
    */
   readonly reasoning?: 'inside' | 'outside';
 }
@@ -105,14 +104,17 @@ export type Count =
   | 'cacheWrite'
   | 'cacheWriteHour'
   | 'audioPrompt'
+  | 'audioPromptSeconds'
   | 'imagePrompt'
+  | 'videoPrompt'
   | 'citations'
   | 'reasoning'
-  | 'reasoningBeside'
+  | 'reasoningOfAnswer'
   | 'audioCompletion'
   | 'imageCompletion'
   | 'webSearches'
   | 'toolCalls'
+  | 'searchQueries'
   // Anthropic's names, which other servers also send beside `prompt_tokens`.
   | 'input'
   | 'output'
@@ -127,9 +129,10 @@ export const USAGE_COUNTS: Readonly<Record<string, Count>> = {
   prompt_cache_hit_tokens: 'cached', // DeepSeek; its cache misses are the rest of the prompt
   cached_tokens: 'cached', // Moonshot, Together
   num_cached_tokens: 'cached', // Mistral
-  reasoning_tokens: 'reasoningBeside', // Perplexity
+  prompt_audio_seconds: 'audioPromptSeconds', // Mistral
+  reasoning_tokens: 'reasoningOfAnswer', // Perplexity: beside the completion; SGLang: inside
   citation_tokens: 'citations', // Perplexity: sources, billed as input beside the prompt
-  num_search_queries: 'webSearches', // Perplexity
+  num_search_queries: 'searchQueries', // Perplexity
   num_sources_used: 'webSearches', // xAI
   input_tokens: 'input',
   output_tokens: 'output',
@@ -151,6 +154,7 @@ export const PROMPT_COUNTS: Readonly<Record<string, Count>> = {
   cache_creation_input_tokens: 'cacheWrite', // Qwen
   audio_tokens: 'audioPrompt',
   image_tokens: 'imagePrompt', // OpenAI, xAI
+  video_tokens: 'videoPrompt', // Qwen: billed as images are
 };
 
 /** Members of Anthropic's `usage.cache_creation`, and of LiteLLM's version of it. */
@@ -283,7 +287,7 @@ function sumOfChoices(choices: readonly Counts[], dialect: UsageDialect): Usage 
  * @returns undefined unless prompt and completion were both reported, or one of them and the total
  */
 function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
-  const { total, audioPrompt = 0, imagePrompt = 0, citations = 0 } = counts;
+  const { total, imagePrompt = 0, videoPrompt = 0, citations = 0 } = counts;
   const { cacheRead, cacheCreated } = counts;
   const reportedOutput = counts.completion ?? counts.output;
   let prompt = counts.prompt ?? counts.input ?? totalWithout(total, reportedOutput);
@@ -292,7 +296,7 @@ function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
 
   const cached = counts.cached ?? cacheRead ?? 0;
   const cacheWrite = counts.cacheWrite ?? cacheCreated ?? counts.cacheWriteHour ?? 0;
-  const reasoning = counts.reasoning ?? counts.reasoningBeside ?? 0;
+  const reasoning = counts.reasoning ?? counts.reasoningOfAnswer ?? 0;
   /** Tokens of the total that are in neither. */
   let beside = total === undefined ? 0 : Math.max(0, total - prompt - completion);
   const isAnthropic = counts.prompt === undefined && (cacheRead ?? cacheCreated) !== undefined;
@@ -303,9 +307,13 @@ function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
   prompt += citations;
   beside = Math.max(0, beside - citations);
 
-  const isBeside = counts.reasoning === undefined && counts.reasoningBeside !== undefined;
+  const audioBeside = audioBesidePrompt(counts, prompt, beside);
+  const audioPrompt = audioBeside > 0 ? audioBeside : (counts.audioPrompt ?? 0);
+  prompt += audioBeside;
+  beside -= audioBeside;
+
   if (beside > 0) completion += beside;
-  else if (reasoning > completion || isBeside || dialect.reasoning === 'outside') completion += reasoning;
+  else if (isReasoningOutside(completion, reasoning, counts, dialect)) completion += reasoning;
 
   const cachedTokens = Math.min(cached, prompt);
   const cacheWriteTokens = Math.min(cacheWrite, prompt - cachedTokens);
@@ -320,14 +328,36 @@ function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
       cacheWriteHourTokens: Math.min(counts.cacheWriteHour, cacheWriteTokens),
     }),
     audioPromptTokens,
-    imagePromptTokens: Math.min(imagePrompt, fresh),
+    imagePromptTokens: Math.min(imagePrompt + videoPrompt, fresh),
     completionTokens: completion,
     reasoningTokens: Math.min(reasoning, completion),
     audioCompletionTokens,
     imageCompletionTokens: Math.min(counts.imageCompletion ?? 0, completion - audioCompletionTokens),
-    webSearches: counts.webSearches ?? 0,
+    webSearches: counts.webSearches ?? counts.searchQueries ?? 0,
     ...(counts.toolCalls !== undefined && { toolCalls: counts.toolCalls }),
   };
+}
+
+/** Audio that only the total has beside the prompt, as Mistral counts it; 0 if none. */
+function audioBesidePrompt(
+  { audioPrompt, audioPromptSeconds = 0 }: Counts,
+  prompt: number,
+  beside: number,
+): number {
+  if (audioPrompt === undefined) return audioPromptSeconds > 0 ? beside : 0;
+  return audioPrompt > prompt && audioPrompt <= beside ? audioPrompt : 0;
+}
+
+/** Whether reasoning that the total doesn't show is counted outside the completion. */
+function isReasoningOutside(
+  completion: number,
+  reasoning: number,
+  counts: Counts,
+  dialect: UsageDialect,
+): boolean {
+  if (dialect.reasoning !== undefined) return dialect.reasoning === 'outside';
+  const isPerplexity = (counts.citations ?? counts.searchQueries) !== undefined;
+  return reasoning > completion || (isPerplexity && counts.reasoning === undefined);
 }
 
 /** Whether cache reads and writes are counted outside `prompt_tokens`. */

@@ -92,6 +92,7 @@ const DIALECTS: Readonly<Record<DialectName, UsageFormat>> = {
     noDone: true,
     usage: (tokens) => ({
       ...sums({ ...tokens, completion: tokens.completion - tokens.reasoning }),
+      citation_tokens: 0,
       reasoning_tokens: tokens.reasoning,
     }),
   },

@@ -220,6 +220,47 @@ const BLOCKS: readonly [provider: string, usage: unknown, pricing: Pricing, cost
     '0.000505',
   ],
   [
+    'SGLang, with reasoning that is a part of the completion', // 77,438 × 1,000 + 34,428 × 2,000
+    {
+      prompt_tokens: 77_438,
+      total_tokens: 111_866,
+      completion_tokens: 34_428,
+      prompt_tokens_details: null,
+      reasoning_tokens: 29_219,
+    },
+    { input: '1', output: '2' },
+    '0.146294',
+  ],
+  [
+    'Mistral’s Voxtral, with audio in the total alone', // 3 × 1,000 + 375 × 10,000 + 41 × 2,000
+    {
+      prompt_audio_seconds: 12,
+      prompt_tokens: 3,
+      completion_tokens: 41,
+      total_tokens: 419,
+      prompt_tokens_details: { cached_tokens: 0, audio_tokens: 375 },
+    },
+    { input: '1', audioInput: '10', output: '2' },
+    '0.003835',
+  ],
+  [
+    'Mistral’s Voxtral, with audio that it counts in seconds', // as above
+    { prompt_audio_seconds: 12, prompt_tokens: 3, completion_tokens: 41, total_tokens: 419 },
+    { input: '1', audioInput: '10', output: '2' },
+    '0.003835',
+  ],
+  [
+    'Qwen, with a video and an image', // 100 × 1,000 + (700 + 200) × 5,000 + 10 × 2,000
+    {
+      prompt_tokens: 1000,
+      completion_tokens: 10,
+      total_tokens: 1010,
+      prompt_tokens_details: { text_tokens: 100, video_tokens: 700, image_tokens: 200 },
+    },
+    { input: '1', imageInput: '5', output: '2' },
+    '0.00462',
+  ],
+  [
     'llama.cpp, with its keys in another order', // 10 × 1,000 + 20 × 2,000
     { completion_tokens: 20, prompt_tokens: 10, total_tokens: 30 },
     { input: '1', output: '2' },
@@ -321,6 +362,13 @@ describe('usage', () => {
   it('adds reasoning that can’t be inside the completion: DeepInfra', () => {
     const details = { completion_tokens_details: { reasoning_tokens: 100 } };
     expect(usageOf({ ...COUNTS, ...details })).toMatchObject({ completionTokens: 112, reasoningTokens: 100 });
+  });
+
+  it('has no audio beside the prompt that the total does not show', () => {
+    const usage = usageOf({ ...COUNTS, total_tokens: 25, prompt_tokens_details: { audio_tokens: 50 } });
+    expect(usage).toMatchObject({ promptTokens: 9, audioPromptTokens: 9, completionTokens: 16 });
+    const seconds = usageOf({ ...COUNTS, total_tokens: 21, prompt_audio_seconds: 12 });
+    expect(seconds).toMatchObject({ promptTokens: 9, audioPromptTokens: 0, completionTokens: 12 });
   });
 
   it('never adds reasoning twice, told in both places', () => {

@@ -167,7 +167,42 @@ describe('reasoning', () => {
       { ...COUNTS, total_tokens: 26, ...reasoning },
       17,
     ],
-    ['outside, as a member of usage: Perplexity', {}, { ...COUNTS, reasoning_tokens: 5 }, 17],
+    [
+      'outside, as a member of usage beside citations: Perplexity',
+      {},
+      { ...COUNTS, citation_tokens: 0, reasoning_tokens: 5 },
+      17,
+    ],
+    [
+      'outside, as a member of usage beside searches: Perplexity',
+      {},
+      { ...COUNTS, num_search_queries: 1, reasoning_tokens: 5 },
+      17,
+    ],
+    [
+      'inside, beside citations, where the provider is said to count so',
+      { reasoning: 'inside' },
+      { ...COUNTS, citation_tokens: 0, reasoning_tokens: 5 },
+      12,
+    ],
+    [
+      'inside, as a member of usage whose total says so: SGLang',
+      {},
+      { ...COUNTS, total_tokens: 21, prompt_tokens_details: null, reasoning_tokens: 5 },
+      12,
+    ],
+    [
+      'outside, as a member of usage whose total shows it',
+      {},
+      { ...COUNTS, total_tokens: 26, reasoning_tokens: 5 },
+      17,
+    ],
+    [
+      'outside, as a member of usage, where the provider is said to count so',
+      { reasoning: 'outside' },
+      { ...COUNTS, reasoning_tokens: 5 },
+      17,
+    ],
   ])('is counted %s', (_where, dialect, usage, completion) => {
     expect(usageOf([{ choices: [], usage }], dialect)).toMatchObject({
       promptTokens: 9,
