@@ -120,6 +120,7 @@ export const KEYS: Readonly<Record<AnswerPosition, KeyMatcher<AnswerMember>>> = 
     market_cost: 'market_cost', // Vercel
     is_byok: 'own key', // OpenRouter
     plugins: 'plugins', // Qwen
+    service_tier: 'service_tier', // Mistral
   }),
   'prompt details': new KeyMatcher<AnswerMember>({
     ...PROMPT_COUNTS,

@@ -34,6 +34,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
   finishReason: string | undefined;
   #tier: string | undefined;
   #tierUsed: string | undefined;
+  #tierInUsage: string | undefined;
   readonly #cost: ReportedCost | undefined;
   readonly #accumulator: UsageAccumulator;
 
@@ -69,7 +70,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
 
   /** The provider's name for the service tier that served; undefined if not reported. */
   get serviceTier(): string | undefined {
-    return this.#tierUsed ?? this.#tier;
+    return this.#tierUsed ?? this.#tier ?? this.#tierInUsage;
   }
 
   /** Whether an error was reported, or its value has begun: a text counts as an error only at its end. */
@@ -213,6 +214,10 @@ export class UsageReader implements JsonListener<AnswerPosition> {
           return kind === 'object' ? this.#key : 'elsewhere';
         }
         if (this.#key === 'cache writes') return kind === 'object' ? 'cache writes' : 'elsewhere';
+        if (this.#key === 'service_tier') {
+          this.#tierInUsage = tierIn(kind, token) ?? this.#tierInUsage;
+          return 'elsewhere';
+        }
         return this.#costIn(kind, token) ?? this.#count(kind, token, true);
       case 'prompt details':
         if (this.#key === 'cache writes') return kind === 'object' ? 'cache writes' : 'elsewhere';
