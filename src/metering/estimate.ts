@@ -91,6 +91,8 @@ export interface QuoteRequest {
   readonly webSearchesNeeded: number;
   /** Requested features that the provider may bill beside tokens. Default: none. */
   readonly features?: readonly AskedFeature[] | undefined;
+  /** The model searches or runs other tools without being asked. Default: false. */
+  readonly searches?: boolean | undefined;
   /** Highest expected fees for these features, before markup. Default: none. */
   readonly fees?: NanoDollars | undefined;
   /** The prices that may apply; the most expensive counts. */
@@ -210,9 +212,9 @@ export function outputTokensEstimate({ ascii, nonAscii }: DeliveredText): number
   return textTokens(ascii, nonAscii);
 }
 
-/** Whether a provider's usage is plausible. */
+/** Whether a provider's usage is plausible for an answer without steps of tools that the provider runs. */
 export function isPlausible(usage: Usage, request: QuoteRequest): boolean {
-  return plausiblePart(usage, request) === usage;
+  return plausiblePart(usage, { ...request, features: undefined, searches: false }) === usage;
 }
 
 /**
@@ -220,21 +222,30 @@ export function isPlausible(usage: Usage, request: QuoteRequest): boolean {
  *
  * The bounds are the model's, not the request's: a client that requests one token from a provider that ignores the limit
  * still pays for the whole output. A prompt may fill the context window, because providers add search results,
- * instructions and pictures that no request shows.
+ * instructions and pictures that no request shows. Where the provider runs tools, usage may sum the prompts of all steps.
  */
 export function plausiblePart(usage: Usage, request: QuoteRequest): Usage {
   const { size, budgets, bounds, contextWindow = MAX_CONTEXT_WINDOW } = request;
+  const windows = request.contextWindow === undefined ? 1 : stepsAtMost(request);
   const media = Math.max(
     4 * mediaTokens(size, budgets),
     Math.min(mediaTokensAtMost(size, bounds), contextWindow),
   );
   const shown = size.stringBytes + size.messages * MAX_MESSAGE_TOKENS + media;
   return usageAtMost(usage, {
-    promptTokens: Math.max(shown + TEMPLATE_TOKENS, contextWindow),
+    promptTokens: Math.max(shown + TEMPLATE_TOKENS, windows * contextWindow),
     completionTokens: plausibleOutputTokens(request),
     webSearches: MAX_PLAUSIBLE_SEARCHES,
   });
 }
+
+/** Calls of the model in a request. The `atMost` of its tools is no bound: providers don't know it. */
+function stepsAtMost({ features = [], searches = false }: QuoteRequest): number {
+  return searches || features.some(({ kind }) => kind === 'tool' || kind === 'field') ? MAX_STEPS : 1;
+}
+
+/** The most that OpenRouter runs in a request. */
+const MAX_STEPS = 30;
 
 /** Larger than any model's context window. */
 const MAX_CONTEXT_WINDOW = 4_000_000;

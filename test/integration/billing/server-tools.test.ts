@@ -193,6 +193,15 @@ describe('a tool that the provider runs', () => {
     expect(await charged({ tools: [SEARCH] }, script)).toEqual({ charged: '0.0212', searches: 3 });
   });
 
+  it('is charged the prompts of all steps, as the usage sums them', async () => {
+    await start({ serverTools: { 'openrouter:web_search': { fee: '0', atMost: 1 } } });
+    const script = answering({ prompt_tokens: 100_000 });
+    expect(await charged({ tools: [SEARCH] }, script)).toMatchObject({ charged: '0.1001' });
+    const endless = answering({ prompt_tokens: 1_000_000_000 });
+    expect(await charged({ tools: [SEARCH] }, endless)).toMatchObject({ charged: '0.24586' });
+    expect(await charged({}, script)).toMatchObject({ charged: '0.008292' });
+  });
+
   it('is charged at its own fee, in place of that for a search', async () => {
     const serverTools = { 'openrouter:web_search': { fee: '0.007', atMost: 5 } };
     await start({ serverTools, pricing: { input: '1', output: '2', webSearch: '0.01' } });

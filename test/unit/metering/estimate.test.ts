@@ -7,6 +7,7 @@ import {
   isPlausible,
   type MediaBounds,
   outputTokensEstimate,
+  plausiblePart,
   promptTokensAtMost,
   promptTokensEstimate,
   type PromptSize,
@@ -255,6 +256,26 @@ describe('usage can be true', () => {
   it('with a prompt that fills the context window, whatever of it the request shows', () => {
     expect(isPlausible(usage(8192, 10), { ...REQUEST, contextWindow: 8192 })).toBe(true);
     expect(isPlausible(usage(8193, 10), { ...REQUEST, contextWindow: 8192 })).toBe(false);
+  });
+
+  it.each<[string, Partial<QuoteRequest>, number]>([
+    [
+      'a tool',
+      { features: [{ name: 'web_search', kind: 'tool', path: 'tools[0].type', times: 1 }] },
+      240_000,
+    ],
+    ['a field', { features: [{ name: 'agent_id', kind: 'field', path: 'agent_id', times: 1 }] }, 240_000],
+    ['a model that always searches', { searches: true }, 240_000],
+    ['a document', { features: [{ name: 'file', kind: 'part', path: 'messages[0]', times: 1 }] }, 8000],
+    ['nothing of the provider’s', {}, 8000],
+  ])('up to the window in each of 30 steps with %s', (_case, asked, most) => {
+    const request = { ...REQUEST, contextWindow: 8000, ...asked };
+    expect(plausiblePart(usage(1e9, 10), request).promptTokens).toBe(most);
+    expect(isPlausible(usage(8001, 10), request)).toBe(false);
+  });
+
+  it('up to the largest window of all, also in steps, where no window is known', () => {
+    expect(plausiblePart(usage(1e9, 10), { ...REQUEST, searches: true }).promptTokens).toBe(4_000_000);
   });
 
   it('with all that the model can write, however little was asked for', () => {
