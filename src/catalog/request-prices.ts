@@ -183,7 +183,7 @@ function noSuchTier(name: string, models: SelectedModels): InvalidRequestError {
 function noHourWrites(): InvalidRequestError {
   return new InvalidRequestError(
     'unsupported_parameter',
-    'One-hour cache writes have no price for this model; use a "ttl" of "5m", or none.',
+    'One-hour cache writes have no price for this model; use a "ttl" of "5m", or none, in "cache_control" and "prompt_cache_options".',
     'cache_control.ttl',
   );
 }

@@ -40,7 +40,15 @@ const FORBIDDEN: ReadonlyMap<string, { readonly actions: readonly Action[]; read
           },
         ] as const,
     ),
-    ...['tools', 'functions', 'tool_choice', 'google', 'cache_control', 'extra_body'].map(
+    ...[
+      'tools',
+      'functions',
+      'tool_choice',
+      'google',
+      'cache_control',
+      'prompt_cache_options',
+      'extra_body',
+    ].map(
       (name) =>
         [
           name,

@@ -73,8 +73,11 @@ const PART_TYPES = new KeyMatcher(
   ),
 );
 
-/** Requests a cache write, in a message, a part, a tool or the request; `ttl` says how long it is kept. */
-const CACHE_CONTROL = new KeyMatcher({ cache_control: true });
+/** Settings of cache writes, in a message, a part, a tool or the request, with the `ttl`s that cost nothing extra. */
+const CACHE_SETTINGS = new KeyMatcher<readonly string[]>({
+  cache_control: ['5m'],
+  prompt_cache_options: ['5m', '30m'], // Moonshot; OpenAI, with 30m only
+});
 const TTL = new KeyMatcher({ ttl: true });
 
 /**
@@ -98,10 +101,12 @@ export class PromptReader {
     toolLists: 0,
   };
 
-  /** Some cache write is to be kept for longer than five minutes. */
+  /** Some cache write is to be kept for longer than costs nothing extra. */
   hourWrites = false;
-  /** The last key was `cache_control`; or `ttl`, inside one. */
-  #isCacheControl = false;
+  /** The cheap `ttl`s of the last key, if that was of cache settings; and of the settings that were begun last. */
+  #cheapOfKey: readonly string[] | undefined;
+  #cheap: readonly string[] = [];
+  /** The last key was `ttl`, inside cache settings. */
   #isTtl = false;
   readonly #asked: AskedFeatures;
   /** The last key, if it is known in its position. */
@@ -136,20 +141,24 @@ export class PromptReader {
     return this.#member;
   }
 
-  /** Notes whether the key is `cache_control`. */
+  /** Notes whether the key is that of cache settings. */
   cacheKey(token: JsonToken): void {
-    this.#isCacheControl = CACHE_CONTROL.find(token) !== undefined;
+    this.#cheapOfKey = CACHE_SETTINGS.find(token)?.role;
   }
 
   /** Returns the position of the value's members or elements. */
   value(within: PromptPosition, kind: JsonKind, token: JsonToken): PromptPosition {
-    const isCacheControl = this.#isCacheControl;
+    const cheap = this.#cheapOfKey;
     // A key has one value: further elements of a list have no key.
-    this.#isCacheControl = false;
-    if (isCacheControl && kind === 'object') return 'cache control';
+    this.#cheapOfKey = undefined;
+    if (cheap && kind === 'object') {
+      this.#cheap = cheap;
+      return 'cache control';
+    }
     switch (within) {
       case 'cache control':
-        if (this.#isTtl && kind !== 'null' && tokenText(token) !== '5m') this.hourWrites = true;
+        if (this.#isTtl && kind !== 'null' && !this.#cheap.includes(tokenText(token) ?? ''))
+          this.hourWrites = true;
         break;
       case 'messages':
         this.size.messages++;

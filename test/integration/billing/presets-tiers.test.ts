@@ -235,6 +235,13 @@ const ROWS: readonly Row[] = [
   },
   {
     says: 'a write for an hour without a price',
+    preset: 'moonshot',
+    source: 'platform.moonshot.ai: Chat',
+    request: { prompt_cache_options: { ttl: '1h' } },
+    refused: { code: 'unsupported_parameter', param: 'cache_control.ttl' },
+  },
+  {
+    says: 'a write for an hour without a price',
     preset: 'openrouter',
     source: 'openrouter.ai/docs: Prompt caching',
     request: CACHE_FOR_AN_HOUR,

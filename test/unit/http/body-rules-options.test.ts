@@ -45,6 +45,11 @@ describe('rules that can only be a mistake', () => {
     ],
     ['a choice of them', { rename: { mine: 'tool_choice' } }, /must not name "tool_choice"/],
     ['writes for an hour', { set: { cache_control: { ttl: '1h' } } }, /must not name "cache_control"/],
+    [
+      'writes for an hour, in Moonshot’s words',
+      { set: { prompt_cache_options: { ttl: '1h' } } },
+      /must not name "prompt_cache_options"/,
+    ],
     ['Google’s tools', { default: { google: { tools: [] } } }, /must not name "google"/],
     ['a tool’s choice', { set: { tool_choice: 'auto' } }, /must not name "tool_choice"/],
     ['a longer cache', { rename: { mine: 'cache_control' } }, /must not name "cache_control"/],
