@@ -214,7 +214,7 @@ export function outputTokensEstimate({ ascii, nonAscii }: DeliveredText): number
 
 /** Whether a provider's usage is plausible for an answer without steps of tools that the provider runs. */
 export function isPlausible(usage: Usage, request: QuoteRequest): boolean {
-  return plausiblePart(usage, { ...request, features: undefined, searches: false }) === usage;
+  return plausiblePart(usage, request, 1) === usage;
 }
 
 /**
@@ -223,10 +223,16 @@ export function isPlausible(usage: Usage, request: QuoteRequest): boolean {
  * The bounds are the model's, not the request's: a client that requests one token from a provider that ignores the limit
  * still pays for the whole output. A prompt may fill the context window, because providers add search results,
  * instructions and pictures that no request shows. Where the provider runs tools, usage may sum the prompts of all steps.
+ *
+ * @param steps - calls of the model
  */
-export function plausiblePart(usage: Usage, request: QuoteRequest): Usage {
+export function plausiblePart(
+  usage: Usage,
+  request: QuoteRequest,
+  steps: number = stepsAtMost(request),
+): Usage {
   const { size, budgets, bounds, contextWindow = MAX_CONTEXT_WINDOW } = request;
-  const windows = request.contextWindow === undefined ? 1 : stepsAtMost(request);
+  const windows = request.contextWindow === undefined ? 1 : steps;
   const media = Math.max(
     4 * mediaTokens(size, budgets),
     Math.min(mediaTokensAtMost(size, bounds), contextWindow),
