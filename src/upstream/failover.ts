@@ -71,8 +71,8 @@ const MAX_ERROR_BYTES = 4096;
  * The next target is tried only while nothing has reached the client: after a
  * failure to connect or to answer in time, a status that doesn't blame the
  * request, an error in place of an answer's first event, or a prompt that is
- * too long for this target. The last target may be retried, and the client gets
- * its last answer.
+ * too long for this target. The last target that has room may be retried, and the
+ * client gets its last answer.
  */
 export class Failover {
   readonly #provider: ProviderClient;
@@ -112,9 +112,9 @@ export class Failover {
         client.throwIfDisconnected();
         const tried = await this.#try(target, this.#isLast(targets, n), request, progress);
         const isFinal = tried.result !== undefined && !tried.refused;
-        // An operator may have ejected the others meanwhile.
-        const isLast = isFinal || this.#isLast(targets, n);
-        const waitMs = isLast && !isFinal ? this.#pauseBefore(tried, tries) : undefined;
+        // An operator may have ejected the others meanwhile, or they are full.
+        const isLast = isFinal || this.#isLast(targets, n) || !this.#isRoomAfter(targets, n, request);
+        const waitMs = isLast && !isFinal ? this.#pauseBefore(tried, tries, request) : undefined;
         if (isLast && waitMs === undefined) {
           if (!tried.result) throw tried.error;
           const { answer } = tried.result;
@@ -134,6 +134,11 @@ export class Failover {
   #isLast(targets: readonly Target[], n: number): boolean {
     if (this.#retries === undefined || n === targets.length) return true;
     return targets.slice(n).every((each) => this.#isEjectedByHand(each));
+  }
+
+  /** Whether a target after the first `n` has room, which is reserved then. */
+  #isRoomAfter(targets: readonly Target[], n: number, { room }: ProviderRequest): boolean {
+    return !room || room.reserveAgain(targets.slice(n).filter((each) => !this.#isEjectedByHand(each)));
   }
 
   #isEjectedByHand(target: Target): boolean {
@@ -237,10 +242,17 @@ export class Failover {
   }
 
   /** How long to wait before the last target is retried; undefined if it is not retried. */
-  #pauseBefore({ result, retryAfterMs: requestedMs }: AttemptResult, tries: number): number | undefined {
+  #pauseBefore(
+    { result, retryAfterMs: requestedMs }: AttemptResult,
+    tries: number,
+    { room }: ProviderRequest,
+  ): number | undefined {
     if (!this.#retries || !result || tries >= this.#retries.perTarget) return undefined;
+    // A prompt that is too long, or an unknown model, stays so.
+    if (!isFailure(result.answer.status)) return undefined;
     const waitMs = requestedMs ?? backoff(tries, { ...RETRY, random: this.#random });
     if (waitMs > this.#retries.maxWaitMs || this.#budget < 1) return undefined;
+    if (room?.reserveAgain([result.target]) === false) return undefined;
     this.#budget -= 1;
     return waitMs;
   }

@@ -85,6 +85,18 @@ export class RequestRoom {
     return spare && !(canWait && isHealthyFull) ? this.#reserveAt(spare) : soonestMs;
   }
 
+  /** Reserves room for an attempt after the last one, which is over, at the first target that has some. False if none has. */
+  reserveAgain(targets: readonly Target[]): boolean {
+    this.end();
+    for (const target of targets) {
+      const key = this.#keysOf(target).find((each) => this.#waitsAt(target, each)[0] === 0);
+      if (key === undefined) continue;
+      this.#reserveAt({ target, key });
+      return true;
+    }
+    return false;
+  }
+
   /** The targets, with the one that has the reserved room first. */
   inOrder(targets: readonly [Target, ...Target[]]): readonly [Target, ...Target[]] {
     const reserved = targets.find((target) => this.#hasReserved(target));

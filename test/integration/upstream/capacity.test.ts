@@ -29,11 +29,19 @@ interface Start {
   readonly target?: Partial<TargetOptions>;
   /** The model has a second target, without limits. */
   readonly hasSpare?: boolean;
+  /** Limits of the second target's provider. */
+  readonly spare?: UpstreamLimits;
   /** The client's own keys, by provider. */
   readonly byok?: Readonly<Record<string, string>>;
 }
 
-async function start({ provider = {}, target = {}, hasSpare = false, byok }: Start): Promise<void> {
+async function start({
+  provider = {},
+  target = {},
+  hasSpare = false,
+  spare: limits,
+  byok,
+}: Start): Promise<void> {
   spare = await startProvider();
   gateway = await startGateway({
     ...(byok && { authenticate: () => ({ account: 'acct', upstreamKeys: byok }) }),
@@ -42,7 +50,7 @@ async function start({ provider = {}, target = {}, hasSpare = false, byok }: Sta
   gateway.router.reload({
     providers: {
       loopback: { baseURL, ...(!provider.apiKeys && { apiKey: 'sk-1' }), onDisconnect: 'abort', ...provider },
-      spare: { baseURL: spare.baseURL, apiKey: 'sk-spare' },
+      spare: { baseURL: spare.baseURL, apiKey: 'sk-spare', ...(limits && { limits }) },
     },
     models: {
       'acme/fast': {
@@ -209,6 +217,24 @@ describe('requests of a minute', () => {
     await start({ provider: { limits: { requestsPerMinute: 1 } }, byok: { loopback: 'sk-own' } });
     for (let n = 0; n < 3; n++) expect((await ask()).status).toBe(200);
     expect(keysOf(gateway.provider)).toEqual(['sk-own', 'sk-own', 'sk-own']);
+  });
+
+  it('of a failed target are answered as it did, where the next one is full', async () => {
+    await start({ spare: { requestsPerMinute: 1 }, hasSpare: true });
+    gateway.provider.script = answerJson('{"error":{"message":"broken"}}', 500);
+    expect((await ask()).status).toBe(200);
+    expect((await ask()).status).toBe(500);
+    gateway.provider.script = (response) => response.destroy();
+    expect((await ask()).status).toBe(502);
+    expect(spare.received).toHaveLength(1);
+  });
+
+  it('of the only target are not sent again where there is no room', async () => {
+    await start({ provider: { limits: { requestsPerMinute: 1 } } });
+    gateway.provider.script = answerJson('{"error":{"message":"busy"}}', 503);
+    expect((await ask()).status).toBe(503);
+    await expectAtCapacity(await ask());
+    expect(gateway.provider.received).toHaveLength(1);
   });
 
   it('of a failed target fail over to none that is full', async () => {
