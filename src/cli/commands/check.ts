@@ -14,7 +14,7 @@ export const checkCommand: PlainCommand = {
   positionals: '',
   options: {
     config: { value: 'FILE', help: 'the config; default: the one in this folder' },
-    'no-completion': { help: 'send no completions, which cost a token or two per target' },
+    'no-completion': { help: 'send no completions, which cost a few tokens per target' },
     timeout: { value: 'SECONDS', help: `timeout of each request; default: ${DEFAULT_TIMEOUT_S}` },
     strict: { help: 'exit with 1 on warnings, too' },
   },
