@@ -104,16 +104,16 @@ type PricedFields = Pick<ChatRequest, 'serviceTier' | 'hourWrites'>;
  * @throws {InvalidRequestError} if no target has one
  */
 export function keepPricedTargets(models: SelectedModels, request: PricedFields): SelectedModels {
-  if (request.serviceTier === undefined && !request.hourWrites) return models;
+  if (request.serviceTier === undefined && request.hourWrites === undefined) return models;
   const [first, ...rest] = models
     .map((model) => withPricedTargets(model, request))
     .filter((model) => model !== undefined);
   if (first) return [first, ...rest];
   const { serviceTier } = request;
   const sellsTier = models.some(
-    (model) => withPricedTargets(model, { serviceTier, hourWrites: false }) !== undefined,
+    (model) => withPricedTargets(model, { serviceTier, hourWrites: undefined }) !== undefined,
   );
-  throw serviceTier === undefined || sellsTier ? noHourWrites() : noSuchTier(serviceTier, models);
+  throw serviceTier === undefined || sellsTier ? noHourWrites(request) : noSuchTier(serviceTier, models);
 }
 
 function withPricedTargets(model: Model, request: PricedFields): Model | undefined {
@@ -136,7 +136,9 @@ function variantFor(
   { serviceTier, hourWrites }: PricedFields,
 ): PriceVariant | undefined {
   const named = serviceTier === undefined ? undefined : tierNamed(serviceTier, plainNamesOf(provider));
-  return named === undefined && !hourWrites ? undefined : { serviceTier: named, hourWrites };
+  return named === undefined && hourWrites === undefined
+    ? undefined
+    : { serviceTier: named, hourWrites: hourWrites !== undefined };
 }
 
 /** This provider's own names for the tier with the plain price. */
@@ -180,10 +182,10 @@ function noSuchTier(name: string, models: SelectedModels): InvalidRequestError {
   );
 }
 
-function noHourWrites(): InvalidRequestError {
+function noHourWrites({ hourWrites = 'cache_control' }: PricedFields): InvalidRequestError {
   return new InvalidRequestError(
     'unsupported_parameter',
-    'One-hour cache writes have no price for this model; use a "ttl" of "5m", or none, in "cache_control" and "prompt_cache_options".',
-    'cache_control.ttl',
+    `One-hour cache writes have no price for this model; use a "ttl" of "5m", or none, in "${hourWrites}".`,
+    `${hourWrites}.ttl`,
   );
 }

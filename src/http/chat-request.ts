@@ -33,8 +33,8 @@ export interface ChatRequest extends DimensionFields {
   readonly maxCompletionTokens: number | undefined;
   /** The client's `service_tier`; undefined if missing or null. */
   readonly serviceTier: string | undefined;
-  /** Requests cache writes that are kept for an hour. */
-  readonly hourWrites: boolean;
+  /** The field that wants cache writes kept for an hour, such as `cache_control`; undefined if none does. */
+  readonly hourWrites: string | undefined;
   readonly size: PromptSize;
   /** Bytes of predicted output (`prediction`): providers bill the predicted tokens that the answer doesn't contain, too. */
   readonly predictedBytes: number;

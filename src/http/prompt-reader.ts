@@ -74,10 +74,12 @@ const PART_TYPES = new KeyMatcher(
 );
 
 /** Settings of cache writes, in a message, a part, a tool or the request, with the `ttl`s that cost nothing extra. */
-const CACHE_SETTINGS = new KeyMatcher<readonly string[]>({
-  cache_control: ['5m'],
-  prompt_cache_options: ['5m', '30m'], // Moonshot; OpenAI, with 30m only
+const CACHE_SETTINGS = new KeyMatcher<{ readonly name: string; readonly cheap: readonly string[] }>({
+  cache_control: { name: 'cache_control', cheap: ['5m'] },
+  // Moonshot; OpenAI, with 30m only.
+  prompt_cache_options: { name: 'prompt_cache_options', cheap: ['5m', '30m'] },
 });
+type CacheSettings = NonNullable<ReturnType<(typeof CACHE_SETTINGS)['find']>>['role'];
 const TTL = new KeyMatcher({ ttl: true });
 
 /**
@@ -101,11 +103,11 @@ export class PromptReader {
     toolLists: 0,
   };
 
-  /** Some cache write is to be kept for longer than costs nothing extra. */
-  hourWrites = false;
-  /** The cheap `ttl`s of the last key, if that was of cache settings; and of the settings that were begun last. */
-  #cheapOfKey: readonly string[] | undefined;
-  #cheap: readonly string[] = [];
+  /** The first settings that want a cache write kept for longer than costs nothing extra; undefined if none do. */
+  hourWrites: string | undefined;
+  /** Of the last key, if that was of cache settings; and those that were begun last. */
+  #settingsOfKey: CacheSettings | undefined;
+  #settings: CacheSettings | undefined;
   /** The last key was `ttl`, inside cache settings. */
   #isTtl = false;
   readonly #asked: AskedFeatures;
@@ -143,22 +145,22 @@ export class PromptReader {
 
   /** Notes whether the key is that of cache settings. */
   cacheKey(token: JsonToken): void {
-    this.#cheapOfKey = CACHE_SETTINGS.find(token)?.role;
+    this.#settingsOfKey = CACHE_SETTINGS.find(token)?.role;
   }
 
   /** Returns the position of the value's members or elements. */
   value(within: PromptPosition, kind: JsonKind, token: JsonToken): PromptPosition {
-    const cheap = this.#cheapOfKey;
+    const settings = this.#settingsOfKey;
     // A key has one value: further elements of a list have no key.
-    this.#cheapOfKey = undefined;
-    if (cheap && kind === 'object') {
-      this.#cheap = cheap;
+    this.#settingsOfKey = undefined;
+    if (settings && kind === 'object') {
+      this.#settings = settings;
       return 'cache control';
     }
     switch (within) {
       case 'cache control':
-        if (this.#isTtl && kind !== 'null' && !this.#cheap.includes(tokenText(token) ?? ''))
-          this.hourWrites = true;
+        if (this.#isTtl && kind !== 'null' && !this.#settings?.cheap.includes(tokenText(token) ?? ''))
+          this.hourWrites ??= this.#settings?.name;
         break;
       case 'messages':
         this.size.messages++;

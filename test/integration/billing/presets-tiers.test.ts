@@ -238,7 +238,7 @@ const ROWS: readonly Row[] = [
     preset: 'moonshot',
     source: 'platform.moonshot.ai: Chat',
     request: { prompt_cache_options: { ttl: '1h' } },
-    refused: { code: 'unsupported_parameter', param: 'cache_control.ttl' },
+    refused: { code: 'unsupported_parameter', param: 'prompt_cache_options.ttl' },
   },
   {
     says: 'a write for an hour without a price',

@@ -370,6 +370,6 @@ describe('what is asked to be cached for an hour', () => {
   ])('is found %s', (_, found, text) => {
     const scanner = new ChatRequestScanner();
     scanner.write(Buffer.from(text));
-    expect(scanner.end().hourWrites).toBe(found);
+    expect(scanner.end().hourWrites !== undefined).toBe(found);
   });
 });
