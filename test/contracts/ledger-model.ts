@@ -894,6 +894,7 @@ class Account {
     for (const holder of holders) {
       const { of } = holder;
       const spent = this.charged(holder);
+      if (spent <= 0n) continue;
       const back = between(0n, amount, spent);
       const amounts = PERIODS.map((per) => {
         const isCounting = windowOf(per, Math.min(at, of.countedAt)) === windowOf(per, of.countedAt);

@@ -160,6 +160,22 @@ export function describeRefunds(ledger: LedgerFixture): void {
       expect(key?.budgets).toMatchObject([{ spent: skew.left }]);
     });
 
+    it('leaves a counter as it is that others took below 0', async () => {
+      const budgets = [{ amount: 50n, per: 'day' as const }];
+      await ledger.store.updateKey({ account: 'acme', key: '@', name: '', version: 0, limits: { budgets } });
+      clock.now += 1;
+      const counted = { requestId: requestId(1, clock.now) };
+      await admit(1, 3n, counted);
+      await settle(1, 3n, counted);
+      const uncounted = (n: number) => ({ requestId: requestId(n, clock.now), charged: 1n });
+      await refund(2, 1n, uncounted(2));
+      await refund(1, 3n, counted);
+      const { policy } = await state();
+      expect(policy).toMatchObject({ spent: -1n });
+      await refund(3, 1n, uncounted(3));
+      expect((await state()).policy).toEqual(policy);
+    });
+
     it('does not lift the charge of a settle that is repeated', async () => {
       await admit(1, 40n);
       await settle(1, 30n);

@@ -62,7 +62,8 @@ export const refund: Transition<Refund, RefundResult> = witnessed((account, comm
 function giveBack(account: AccountRows, { requestId, key, dimensions, amount }: Refund): void {
   const at = requestTime(requestId);
   for (const { row, save } of holdersAt(account, { key, endUser: dimensions?.['user'], at })) {
-    countCharge(row, -smaller(amount, larger(0n, row.spent)), Math.min(at, row.countedAt));
+    if (row.spent <= 0n) continue;
+    countCharge(row, -smaller(amount, row.spent), Math.min(at, row.countedAt));
     for (const per of WINDOW_PERIODS) {
       row.spentBefore[per] = smaller(larger(0n, row.spentBefore[per]), row.spent);
     }

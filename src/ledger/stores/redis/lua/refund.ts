@@ -51,13 +51,16 @@ end
 -- the time of its ID in another window than that of its admission: no counter falls below 0, and none begins a window.
 local function give_back(amount, holders, at)
   for _, holder in ipairs(holders) do
-    count_charge(holder, 0 - math.min(amount, math.max(0, size(holder.spent))), math.min(at, holder.at))
-    local before = charges_before(holder)
-    for n, charges in ipairs(before) do
-      if size(charges) < 0 then before[n] = '0' end
-      if minus(holder.spent, integer(before[n])) < 0 then before[n] = decimal(holder.spent) end
+    local spent = size(holder.spent)
+    if spent > 0 then
+      count_charge(holder, 0 - math.min(amount, spent), math.min(at, holder.at))
+      local before = charges_before(holder)
+      for n, charges in ipairs(before) do
+        if size(charges) < 0 then before[n] = '0' end
+        if minus(holder.spent, integer(before[n])) < 0 then before[n] = decimal(holder.spent) end
+      end
+      holder.before = table.concat(before, ',')
     end
-    holder.before = table.concat(before, ',')
   end
 end
 
