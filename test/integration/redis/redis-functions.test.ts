@@ -8,7 +8,7 @@ import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import type { RedisClient } from '../../../src/ledger/stores/redis/redis-client.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { describeLedgerStore } from '../../contracts/index.ts';
-import { NOON } from '../../contracts/ledger-fixture.ts';
+import { hashOf, NOON } from '../../contracts/ledger-fixture.ts';
 import { admission, namespace, settlement, story } from '../../helpers/redis-ledger.ts';
 import type { RedisServer } from '../../helpers/redis-server.ts';
 import { useRedis } from '../../helpers/use-redis.ts';
@@ -102,13 +102,39 @@ describe('the functions of a request', () => {
     expect(ours).toEqual(['save_lots', 'save_keys', 'save_usage']);
   });
 
+  it('know the terms of more keys than they keep', async () => {
+    const store = await openStore(redis);
+    await loadLibrary(store);
+    const keys = Array.from({ length: 1100 }, (_, n) => `k${n}`);
+    const limits = (concurrentRequests: number) => ({ concurrentRequests });
+    for (const [n, key] of keys.entries()) {
+      await store.createKey({
+        account: 'acme',
+        key,
+        hash: hashOf(key),
+        name: '',
+        limits: limits(1 + (n % 2)),
+      });
+    }
+    const run = (key: string, n: number) => store.admit({ ...admission(n, 0n), key, externalKey: false });
+    const both = await Promise.all(
+      keys.flatMap((key, n) => [run(key, 10_000 + 2 * n), run(key, 10_001 + 2 * n)]),
+    );
+    const refused = both.filter(({ code }) => code !== 'ok');
+    expect(refused).toHaveLength(550);
+    expect(refused.every(({ code }) => code === 'concurrency')).toBe(true);
+    await store.updateKey({ account: 'acme', key: 'k0', name: '', version: 1, limits: limits(2) });
+    expect(await run('k0', 20_000)).toMatchObject({ code: 'ok' });
+    expect(await run('k0', 20_001)).toMatchObject({ code: 'concurrency', limit: 2 });
+  });
+
   it('look up no global but at their first call', () => {
     const { source } = requestLibrary();
     const [, , firstCall = ''] = /^(local function find_built_ins\(\)\n)(.*?)\nend\n/ms.exec(source) ?? [];
     const others = source.replace(firstCall, '').replaceAll(/'[^']*'/g, '');
     expect(firstCall).toContain('redis.call');
     expect(others.match(/\b(redis|string|math|table)\.\w+\(/g)).toEqual(null);
-    expect(others.match(/(?<!lua_)\b(tonumber|type|unpack|pairs|ipairs)\(/g)).toEqual(null);
+    expect(others.match(/(?<!lua_)\b(next|tonumber|type|unpack|pairs|ipairs)\(/g)).toEqual(null);
   });
 });
 

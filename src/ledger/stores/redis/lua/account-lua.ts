@@ -55,13 +55,14 @@ local SENTINEL = ' '
 const NUMBERS = /* lua */ `
 local WIDE = 9007199254740992
 
+-- Adding 0 makes a number of a string, without a call.
 local function decimal(n)
-  if type(n) == 'string' then return n end
-  return string.format('%d', n)
+  if n + 0 < WIDE or type(n) == 'number' then return string.format('%d', n) end
+  return n
 end
 
 local function integer(digits)
-  local n = tonumber(digits)
+  local n = digits + 0
   if n < WIDE then return n end
   return digits
 end
@@ -71,12 +72,10 @@ local function limbs(n)
   return tonumber(string.sub(digits, 1, -10)) or 0, tonumber(string.sub(digits, -9))
 end
 
--- n + m. Only m may be negative, and only if it is a number.
+-- n + m. Only m may be negative, and only if it is a number. Digits below 2^53 will do as well.
 local function plus(n, m)
-  if type(n) == 'number' and type(m) == 'number' then
-    local sum = n + m
-    if sum < WIDE then return sum end
-  end
+  local sum = n + m
+  if sum < WIDE and n + 0 < WIDE and m + 0 < WIDE then return sum end
   local high, low = limbs(n)
   if type(m) == 'number' and m < 0 then
     local less_high, less_low = limbs(0 - m)
@@ -100,7 +99,7 @@ end
 
 -- For comparison with a number: a string is rounded, and stays greater than any number.
 local function size(n)
-  return tonumber(n)
+  return n + 0
 end
 `;
 
@@ -115,7 +114,12 @@ local totals, before
 local save_lots, save_keys, save_usage
 -- Whether a witness of this command is missing.
 local rolled_back = false
-local saves = {requests = {}, due = {}, lines = {}, deleted = {}, freed = {}}
+-- What this command writes: fields and values of requests, scores and ids, lines, ids, fields.
+local saved_requests = {}
+local saved_dues = {}
+local saved_lines = {}
+local deleted_requests = {}
+local freed_fields = {}
 
 -- Loads the account's totals; nil if there is no account.
 local function load_totals()
@@ -129,7 +133,7 @@ local function load_totals()
   totals = {av = '', h = '', g = '', s = '', x = '', wo = '', fl = '', q = '', lw = '', nx = '', fw = '', nd = '', l1 = '',
     st = values[14], pv = tonumber(values[16] or 0)}
   for i = 1, #FIELDS do
-    local n = tonumber(values[i])
+    local n = values[i] + 0
     if n < WIDE or FIELDS[i] == 'nx' then values[i] = n end
     totals[FIELDS[i]] = values[i]
   end
@@ -187,7 +191,7 @@ end
 -- A line is "type seq at id amount available hold writtenOff key rest", with - for none.
 local function write_line(now, kind, id, amount, more)
   totals.q = plus(totals.q, 1)
-  saves.lines[#saves.lines + 1] = string.format('%s %s %d %s %d %s %s %s %s %s', kind, decimal(totals.q), now, id,
+  saved_lines[#saved_lines + 1] = string.format('%s %s %d %s %d %s %s %s %s %s', kind, decimal(totals.q), now, id,
     amount, decimal(totals.av), more.hold and decimal(more.hold) or '-',
     more.written_off and decimal(more.written_off) or '-', more.key or '-', more.rest or '-')
 end
@@ -204,17 +208,17 @@ local function reply(now, code, ...)
   if plus(plus(plus(totals.s, totals.x), totals.h), totals.av) ~= totals.g then totals.st = 'frozen' end
   if save_lots then save_lots() end
   save_totals()
-  if #saves.deleted > 0 then
-    redis.call('HDEL', REQUESTS, unpack(saves.deleted))
-    redis.call('ZREM', DUE, unpack(saves.deleted))
+  if #deleted_requests > 0 then
+    redis.call('HDEL', REQUESTS, unpack(deleted_requests))
+    redis.call('ZREM', DUE, unpack(deleted_requests))
   end
   -- Before requests are saved: one of them may take over a freed idempotency key.
-  if #saves.freed > 0 then redis.call('HDEL', REQUESTS, unpack(saves.freed)) end
-  if #saves.requests > 0 then redis.call('HSET', REQUESTS, unpack(saves.requests)) end
-  if #saves.due > 0 then redis.call('ZADD', DUE, unpack(saves.due)) end
+  if #freed_fields > 0 then redis.call('HDEL', REQUESTS, unpack(freed_fields)) end
+  if #saved_requests > 0 then redis.call('HSET', REQUESTS, unpack(saved_requests)) end
+  if #saved_dues > 0 then redis.call('ZADD', DUE, unpack(saved_dues)) end
   if save_keys then save_keys() end
   if save_usage then save_usage() end
-  if #saves.lines > 0 then redis.call('RPUSH', JOURNAL, unpack(saves.lines)) end
+  if #saved_lines > 0 then redis.call('RPUSH', JOURNAL, unpack(saved_lines)) end
   return {code, decimal(now), decimal(totals.q), rolled_back and '1' or '0', ...}
 end
 

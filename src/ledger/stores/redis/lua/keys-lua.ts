@@ -22,10 +22,10 @@ end
 local function load_counters(holder, packed)
   local held, running, spent, at, before, request_level, request_at, token_level, token_at =
     string.match(packed, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
-  holder.held, holder.running, holder.spent = integer(held), tonumber(running), integer(spent)
-  holder.at, holder.before = tonumber(at), before
-  holder.requests = {level = tonumber(request_level), at = tonumber(request_at)}
-  holder.tokens = {level = tonumber(token_level), at = tonumber(token_at)}
+  holder.held, holder.running, holder.spent = integer(held), running + 0, integer(spent)
+  holder.at, holder.before = at + 0, before
+  holder.requests = {level = request_level + 0, at = request_at + 0}
+  holder.tokens = {level = token_level + 0, at = token_at + 0}
   return holder
 end
 
@@ -58,25 +58,52 @@ local function key_marks(kept)
   return string.match(kept, '^(%S+) (%S+) (%S+) (%S+)$')
 end
 
+-- What rows of keys say, by their text: a busy key's is parsed once. A library of functions keeps it from call to call.
+local PARSED = {count = 0, terms = {}}
+local MAX_PARSED = 1000
+
+local function parse_terms(row, marks)
+  local hash, amounts, periods, rpm, tpm, concurrent, revoked =
+    string.match(row, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) %S+ (%S+)$')
+  local version, expires = key_marks(marks)
+  local terms = {
+    marks = marks, recorded = hash ~= '-', revoked = revoked ~= '-', version = version, expires = false,
+    rpm = tonumber(rpm), tpm = tonumber(tpm), concurrent = tonumber(concurrent),
+    budgets = amounts ~= '-' and budgets_of(amounts, periods),
+  }
+  if expires ~= '-' then terms.expires = tonumber(expires) or PAUSED end
+  if not terms.concurrent and concurrent ~= '-' then
+    concurrent, terms.users = string.match(concurrent, '^([^|]+)|(.+)$')
+    terms.concurrent = tonumber(concurrent)
+  end
+  return terms
+end
+
+-- The limits and dates of a key's row, and of its marks.
+local function terms_of(row, marks)
+  local terms = PARSED.terms[row]
+  if terms and terms.marks == marks then return terms end
+  if not terms then
+    if PARSED.count == MAX_PARSED then PARSED.count, PARSED.terms = 0, {} end
+    PARSED.count = PARSED.count + 1
+  end
+  terms = parse_terms(row, marks)
+  PARSED.terms[row] = terms
+  return terms
+end
+
 -- Also the account's own row, which has @ as id.
 local function load_key(id)
   if api_keys[id] then return api_keys[id] end
   local values = redis.call('HMGET', API_KEYS, id, id .. ':s', id .. ':v')
   if not values[1] then return nil end
-  local hash, amounts, periods, rpm, tpm, concurrent, revoked =
-    string.match(values[1], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) %S+ (%S+)$')
-  local version, expires = key_marks(values[3])
+  local terms = terms_of(values[1], values[3])
   local key = {
-    recorded = hash ~= '-', revoked = revoked ~= '-', version = version, expires = false, rpm = tonumber(rpm),
-    tpm = tonumber(tpm), concurrent = tonumber(concurrent), budgets = amounts ~= '-' and budgets_of(amounts, periods),
-    -- Created with these fields, 16 in all, so that the table need not grow.
+    recorded = terms.recorded, revoked = terms.revoked, version = terms.version, expires = terms.expires,
+    rpm = terms.rpm, tpm = terms.tpm, concurrent = terms.concurrent, budgets = terms.budgets, users = terms.users,
+    -- Created with these fields, so that the table need not grow.
     held = 0, running = 0, spent = 0, at = 0, before = '', requests = false, tokens = false, changed = false,
   }
-  if expires ~= '-' then key.expires = tonumber(expires) or PAUSED end
-  if not key.concurrent and concurrent ~= '-' then
-    concurrent, key.users = string.match(concurrent, '^([^|]+)|(.+)$')
-    key.concurrent = tonumber(concurrent)
-  end
   if id == '@' then key.kind = 'account' end
   api_keys[id] = load_counters(key, values[2])
   return key

@@ -23,7 +23,8 @@ export interface Library {
 /** Variables at the top. Those in capitals are constants. */
 const STATE = /^local ([a-z_]+(?:, [a-z_]+)*)(?: = (.+))?$/gm;
 /** Lua's own functions and Redis's, where they are called. */
-const BUILT_IN = /(?<![\w.'])(?:(?:redis|string|math|table)\.[a-z]+|tonumber|type|unpack|i?pairs)(?=\()/g;
+const BUILT_IN =
+  /(?<![\w.'])(?:(?:redis|string|math|table)\.[a-z]+|next|tonumber|type|unpack|i?pairs)(?=\()/g;
 
 let made: Library | undefined;
 
@@ -98,11 +99,14 @@ ${code.replaceAll(BUILT_IN, local)}
 `;
 }
 
-/** Statements that give each variable of a command its first value again. */
+/** Statements that give each variable of a command its first value again. A table that the last one left empty is kept. */
 function resets(code: string): string {
   const [shared = ''] = code.split('local function main_');
   return [...shared.matchAll(STATE)]
     .filter(([, names = '']) => !shared.includes(`\n${names.split(',')[0]} = function`))
-    .map(([, names, value = 'nil']) => `  ${names} = ${value}\n`)
+    .map(([, names, value = 'nil']) => {
+      const isUsed = value === '{}' ? `if next(${names}) then ` : '';
+      return `  ${isUsed}${names} = ${value}${isUsed && ' end'}\n`;
+    })
     .join('');
 }

@@ -20,8 +20,8 @@ local function load_request(id)
   if not row then return nil end
   local state, amount, checkpoint, due, mark, tokens, key, hashes, model, line =
     string.match(row, '^(%S) (%S+) (%S+) (%S+) (%S+) (%S+) (%S*)(.-) =(%S*) (%S+)')
-  local request = {id = id, state = state, amount = tonumber(amount), checkpoint = tonumber(checkpoint),
-    due = tonumber(due), mark = mark, at = tonumber(mark), in_key = true, tokens = tonumber(tokens), key = key,
+  local request = {id = id, state = state, amount = amount + 0, checkpoint = checkpoint + 0,
+    due = due + 0, mark = mark, at = tonumber(mark), in_key = true, tokens = tokens + 0, key = key,
     hashes = hashes, model = model, line = line, ended = ''}
   if not request.at then
     local at, no_key, in_account, end_user = string.match(mark, '^(%d+)(!?)(@?)>?(%S*)$')
@@ -33,13 +33,12 @@ end
 
 local function save_request(request)
   local due = decimal(request.due)
-  local requests, dues = saves.requests, saves.due
-  requests[#requests + 1] = request.id
-  requests[#requests + 1] = string.format('%s %d %d %s %s %d %s%s =%s %s%s', request.state, request.amount,
+  saved_requests[#saved_requests + 1] = request.id
+  saved_requests[#saved_requests + 1] = string.format('%s %d %d %s %s %d %s%s =%s %s%s', request.state, request.amount,
     request.checkpoint, due, request.mark, request.tokens, request.key, request.hashes, request.model, request.line,
     request.ended)
-  dues[#dues + 1] = due
-  dues[#dues + 1] = request.id
+  saved_dues[#saved_dues + 1] = due
+  saved_dues[#saved_dues + 1] = request.id
   totals.nd = math.min(totals.nd, request.due)
   changed_requests[request.id] = request
 end
@@ -59,19 +58,19 @@ local function load_duplicate(key, idempotency_key)
 end
 
 local function save_idempotency_key(request, idempotency_key)
-  saves.requests[#saves.requests + 1] = idempotency_field(request.key, idempotency_key)
-  saves.requests[#saves.requests + 1] = request.id
+  saved_requests[#saved_requests + 1] = idempotency_field(request.key, idempotency_key)
+  saved_requests[#saved_requests + 1] = request.id
 end
 
 local function free_idempotency_key(request)
   if request.hashes == '' then return end
   local field = idempotency_field(request.key, string.sub(request.hashes, 2, 65))
-  if redis.call('HGET', REQUESTS, field) == request.id then saves.freed[#saves.freed + 1] = field end
+  if redis.call('HGET', REQUESTS, field) == request.id then freed_fields[#freed_fields + 1] = field end
   request.hashes = ''
 end
 
 local function delete_request(request)
-  saves.deleted[#saves.deleted + 1] = request.id
+  deleted_requests[#deleted_requests + 1] = request.id
   changed_requests[request.id] = false
   free_idempotency_key(request)
 end

@@ -19,7 +19,7 @@ local function count_row(field, counts)
   end
   for n = 1, 9 do
     local count = counts[n]
-    if count ~= 0 then row[n] = decimal(plus(integer(row[n]), count)) end
+    if count ~= 0 then row[n] = decimal(plus(row[n], count)) end
   end
 end
 
