@@ -53,7 +53,9 @@ export class PassingMap<Value> {
   }
 
   #renew(): void {
-    this.#map = new Map(this.entries());
+    const map = new Map<string, Value | undefined>();
+    for (const [key, value] of this.#map) if (value !== undefined) map.set(key, value);
+    this.#map = map;
     this.#places = Math.max(MIN_PLACES, 2 * this.#map.size);
   }
 }
