@@ -69,6 +69,7 @@ describe('router.accounts', () => {
       policy: {},
     });
     expect(await accounts.get('nobody')).toBeUndefined();
+    await router.close();
   });
 
   it('refuses the completions of a frozen account until it is thawed', async () => {

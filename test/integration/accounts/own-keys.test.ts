@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ByokKeys } from '../../../src/keys/caller.ts';
 import {
   type AuthenticatedCaller,
+  type ChatCompletionsRouter,
   createChatCompletionsRouter,
   type Hooks,
   MemoryStore,
@@ -18,6 +19,7 @@ const OWN_KEY = 'sk-customers-own-secret';
 
 describe('a client with a key of its own', () => {
   let provider: Provider;
+  let router: ChatCompletionsRouter;
   let mounted: Mounted;
   let store: MemoryStore;
   const settled: Settled[] = [];
@@ -36,7 +38,7 @@ describe('a client with a key of its own', () => {
     errors.length = 0;
     ejected.mockReset();
     const { baseURL } = provider;
-    const router = createChatCompletionsRouter({
+    router = createChatCompletionsRouter({
       store,
       providers: {
         first: { baseURL, apiKey: PROVIDER_KEY },
@@ -65,6 +67,7 @@ describe('a client with a key of its own', () => {
 
   afterEach(async () => {
     await mounted.close();
+    await router.close();
     await provider.close();
   });
 

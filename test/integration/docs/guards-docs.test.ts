@@ -33,6 +33,7 @@ async function startModeration(): Promise<{ url: string; asked: unknown[]; close
 describe('docs/guards.md', () => {
   let provider: FakeProvider;
   let load: Load;
+  const routers = new Set<ChatCompletionsRouter>();
 
   beforeAll(async () => {
     provider = await startFakeProvider();
@@ -45,12 +46,14 @@ describe('docs/guards.md', () => {
   });
 
   afterAll(async () => {
+    for (const each of routers) await each.close();
     await provider.close();
   });
 
   /** Asks the router of a block as a customer does, with the official client. */
   async function customer(name: string, account = 'acme'): Promise<OpenAI> {
     const { router } = (await load(name)) as { router: ChatCompletionsRouter };
+    routers.add(router);
     const { key } = await router.keys.create({ account });
     await router.credits.grant(account, '1.00', { id: `grant-${account}` });
     const mounted = await listen(http.createServer(router), '/v1');

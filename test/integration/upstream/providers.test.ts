@@ -4,7 +4,7 @@ import nock from 'nock';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { createChatCompletionsRouter, type Settled } from '../../../src/index.ts';
+import { type ChatCompletionsRouter, createChatCompletionsRouter, type Settled } from '../../../src/index.ts';
 import { variablesOf } from '../../../src/catalog/base-url.ts';
 import { PRESETS } from '../../../src/catalog/presets.ts';
 import { type Mounted, mountOnNode, PRICING } from '../../helpers/gateway.ts';
@@ -21,6 +21,7 @@ const FILLED: Readonly<Record<string, string>> = {
 
 /** What each provider says is said by nock, at the provider's own address; nothing leaves this machine. */
 describe('a preset', () => {
+  let router: ChatCompletionsRouter;
   let mounted: Mounted;
   let client: OpenAI;
   let settled: Settled[];
@@ -38,7 +39,7 @@ describe('a preset', () => {
   beforeEach(async () => {
     settled = [];
     const names = Object.keys(PRESETS);
-    const router = createChatCompletionsRouter({
+    router = createChatCompletionsRouter({
       store: 'memory:',
       providers: Object.fromEntries(
         names.map((name) => [name, { apiKey: `sk-${name}`, variables: variablesFor(name) }]),
@@ -59,6 +60,7 @@ describe('a preset', () => {
 
   afterEach(async () => {
     await mounted.close();
+    await router.close();
     expect(nock.pendingMocks()).toEqual([]);
     nock.cleanAll();
   });
