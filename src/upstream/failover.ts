@@ -105,17 +105,18 @@ export class Failover {
     const { client } = request;
     this.#budget = Math.min(MAX_BUDGET, this.#budget + BUDGET_SHARE);
     let n = 0;
+    let next: Target | undefined = targets[0];
     for (const target of targets) {
       n += 1;
-      if (n > 1 && this.#isEjectedByHand(target)) continue;
+      if (target !== next) continue;
       for (let tries = 0; ; tries++) {
         client.throwIfDisconnected();
         const tried = await this.#try(target, this.#isLast(targets, n), request, progress);
         const isFinal = tried.result !== undefined && !tried.refused;
         // An operator may have ejected the others meanwhile, or they are full.
-        const isLast = isFinal || this.#isLast(targets, n) || !this.#isRoomAfter(targets, n, request);
-        const waitMs = isLast && !isFinal ? this.#pauseBefore(tried, tries, request) : undefined;
-        if (isLast && waitMs === undefined) {
+        next = isFinal ? undefined : this.#nextAfter(targets, n, request);
+        const waitMs = next || isFinal ? undefined : this.#pauseBefore(tried, tries, request);
+        if (!next && waitMs === undefined) {
           if (!tried.result) throw tried.error;
           const { answer } = tried.result;
           return isOperators(target, answer.status)
@@ -136,9 +137,11 @@ export class Failover {
     return targets.slice(n).every((each) => this.#isEjectedByHand(each));
   }
 
-  /** Whether a target after the first `n` has room, which is reserved then. */
-  #isRoomAfter(targets: readonly Target[], n: number, { room }: ProviderRequest): boolean {
-    return !room || room.reserveAgain(targets.slice(n).filter((each) => !this.#isEjectedByHand(each)));
+  /** The target to ask after the first `n`: one that has room, which is reserved then. */
+  #nextAfter(targets: readonly Target[], n: number, { room }: ProviderRequest): Target | undefined {
+    if (this.#isLast(targets, n)) return undefined;
+    const others = targets.slice(n).filter((each) => !this.#isEjectedByHand(each));
+    return room ? room.reserveAgain(others) : others[0];
   }
 
   #isEjectedByHand(target: Target): boolean {
@@ -252,7 +255,7 @@ export class Failover {
     if (!isFailure(result.answer.status)) return undefined;
     const waitMs = requestedMs ?? backoff(tries, { ...RETRY, random: this.#random });
     if (waitMs > this.#retries.maxWaitMs || this.#budget < 1) return undefined;
-    if (room?.reserveAgain([result.target]) === false) return undefined;
+    if (room && !room.reserveAgain([result.target])) return undefined;
     this.#budget -= 1;
     return waitMs;
   }

@@ -85,16 +85,16 @@ export class RequestRoom {
     return spare && !(canWait && isHealthyFull) ? this.#reserveAt(spare) : soonestMs;
   }
 
-  /** Reserves room for an attempt after the last one, which is over, at the first target that has some. False if none has. */
-  reserveAgain(targets: readonly Target[]): boolean {
+  /** Reserves room for an attempt after the last one, which is over, at the first target that has some, and returns that. */
+  reserveAgain(targets: readonly Target[]): Target | undefined {
     this.end();
     for (const target of targets) {
       const key = this.#keysOf(target).find((each) => this.#waitsAt(target, each)[0] === 0);
       if (key === undefined) continue;
       this.#reserveAt({ target, key });
-      return true;
+      return target;
     }
-    return false;
+    return undefined;
   }
 
   /** The targets, with the one that has the reserved room first. */

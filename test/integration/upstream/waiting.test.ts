@@ -274,6 +274,46 @@ describe('a request for a model whose targets are full', () => {
     expect([gateway.provider.received.length, spare.received.length]).toEqual([2, 1]);
   });
 
+  it('leaves its room to one that was sent and failed, and has reserved it, while another target is full', async () => {
+    await start();
+    const { baseURL } = gateway.provider;
+    const limits = { concurrentRequests: 1 };
+    const full = { provider: 'full', model: 'full', limits };
+    const spare = { provider: 'loopback', model: 'spare', limits };
+    const terms = { pricing: PRICING, contextWindow: 8192, maxOutputTokens: 1000 };
+    let reads = 0;
+    const others: Promise<Response>[] = [];
+    const apiKey = async (): Promise<string> => {
+      reads += 1;
+      if (reads > 1) {
+        others.push(gateway.post({ ...QUESTION, model: 'acme/spare' }));
+        await expect.poll(waiting).toBe(1);
+      }
+      return 'sk-full';
+    };
+    gateway.router.reload({
+      providers: { loopback: { baseURL, apiKey: 'sk-1' }, full: { baseURL, apiKey } },
+      models: {
+        'acme/fast': { ...terms, targets: ['loopback/broken', full, spare] },
+        'acme/full': { ...terms, targets: [full] },
+        'acme/spare': { ...terms, wait: {}, targets: [spare] },
+      },
+    });
+    const { script, answer, count } = heldAnswers();
+    gateway.provider.script = (response, request) => {
+      const { model } = JSON.parse(request.body.toString()) as { model: string };
+      const broken = answerJson('{"error":{"message":"broken"}}', 500);
+      const scripts: Readonly<Record<string, Script>> = { broken, full: script };
+      (scripts[model] ?? OK)(response, request);
+    };
+    others.push(gateway.post({ ...QUESTION, model: 'acme/full' }));
+    await expect.poll(count).toBe(1);
+    expect((await ask()).status).toBe(200);
+    answer();
+    await Promise.all(others);
+    expect(reads).toBe(1);
+  });
+
   it('is not overtaken by one that came after a reload', async () => {
     await start();
     const { script, answer, count } = heldAnswers();
