@@ -100,6 +100,14 @@ describe('a Redis that', () => {
     expect(await whole).toMatchObject({ granted: 100n });
   });
 
+  it('pauses: a command is waited for as long as it may take', async () => {
+    const { redis, server } = await openAll();
+    const patient = openStore(server.url, 20_000);
+    await patient.balance('acme');
+    await redis.call('CLIENT', 'PAUSE', '5500', 'ALL');
+    expect(await patient.snapshot('acme')).toMatchObject({ granted: 100n });
+  });
+
   it('became a replica refuses, and is served once it is a primary again', async () => {
     const { redis, store } = await openAll();
     await redis.replicaof('127.0.0.1', '1');

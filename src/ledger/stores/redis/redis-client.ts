@@ -27,8 +27,12 @@ export interface RedisClient {
   nodes?(role: 'master'): readonly RedisClient[];
 }
 
-/** Creates a client for a URL. ioredis is loaded lazily, so apps without such a URL never load it. */
-export async function createClient(url: RedisUrl): Promise<RedisClient> {
+/**
+ * Creates a client for a URL. ioredis is loaded lazily, so apps without such a URL never load it.
+ *
+ * @param timeoutMs - how long a command may take
+ */
+export async function createClient(url: RedisUrl, timeoutMs: number): Promise<RedisClient> {
   const { Cluster, Redis } = (await import('./ioredis.ts')).ioredis;
   const { hosts, username, password, db, primary } = url;
   const login = {
@@ -36,6 +40,8 @@ export async function createClient(url: RedisUrl): Promise<RedisClient> {
     ...(password !== undefined && { password }),
     ...(url.tls && { tls: {} }),
   };
+  // A connection without an answer outlives a command that is still waited for.
+  const socketTimeout = Math.max(SAFE_NODE_OPTIONS.socketTimeout, timeoutMs);
   if (url.shape === 'cluster') {
     return new Cluster([...hosts], {
       lazyConnect: true,
@@ -49,10 +55,10 @@ export async function createClient(url: RedisUrl): Promise<RedisClient> {
       slotsRefreshInterval: 5000,
       // A certificate is for a host name, so with TLS names are not resolved here.
       dnsLookup: url.tls ? (name, callback) => callback(null, name) : lookup,
-      redisOptions: { ...login, ...SAFE_NODE_OPTIONS },
+      redisOptions: { ...login, ...SAFE_NODE_OPTIONS, socketTimeout },
     });
   }
-  const options = { ...login, db, ...SAFE_OPTIONS, retryStrategy: delayMs };
+  const options = { ...login, db, ...SAFE_OPTIONS, socketTimeout, retryStrategy: delayMs };
   if (url.shape === 'single') return new Redis({ ...hosts[0], ...options });
   return new Redis({
     ...options,

@@ -130,7 +130,8 @@ export interface RedisStoreOptions {
    */
   readonly elapsed?: () => number;
   /**
-   * How long a command waits for Redis, in ms; `snapshot` waits at least 30 seconds.
+   * How long a command waits for Redis, in ms. `snapshot` waits at least 30 seconds, on a connection of this store's own at
+   * least 5.
    *
    * @default 2000
    */
@@ -175,7 +176,7 @@ export class RedisStore implements LedgerStore {
     if (typeof client === 'string') {
       const url = parseRedisUrl(client);
       this.#keys = new RedisKeys(keyPrefix ?? url.keyPrefix);
-      this.#connection = new RedisConnection(() => createClient(url));
+      this.#connection = new RedisConnection(() => createClient(url, timeoutMs));
     } else {
       this.#keys = new RedisKeys(keyPrefix ?? '', client.options.keyPrefix);
       this.#connection = new RedisConnection(client);
