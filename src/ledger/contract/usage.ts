@@ -162,7 +162,7 @@ export function isDay(day: unknown): boolean {
 
 /** Whether the text is a time with `Z` or an offset, as `2026-11-21T12:00Z`: without one it would be that of the machine. */
 export function isTime(text: string): boolean {
-  const [, day] = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)$/.exec(text) ?? [];
+  const [, day] = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/.exec(text) ?? [];
   // `Date` reads the 31st of February as the 3rd of March.
   return isDay(day) && !Number.isNaN(Date.parse(text));
 }

@@ -142,6 +142,9 @@ describe('a date', () => {
     ['2099-01-31', '2099-01-31T00:00:00.000Z'],
     ['2099-01-31T12:00Z', '2099-01-31T12:00:00.000Z'],
     ['2099-01-31T12:00:01.5+01:00', '2099-01-31T11:00:01.500Z'],
+    // As Python and Go write it.
+    ['2099-01-31T12:00:01.123456+00:00', '2099-01-31T12:00:01.123Z'],
+    ['2099-01-31T12:00:01.123456789Z', '2099-01-31T12:00:01.123Z'],
   ])('is a day in UTC, or a time with its zone: %s', async (value, expiresAt) => {
     await grantAcme();
     const created = await run(['keys', 'create', 'acme', '--json', '--expires', value], { folder, env });
