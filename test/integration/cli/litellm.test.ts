@@ -130,14 +130,17 @@ function read(name: string): string {
 }
 
 /** The config that a file of LiteLLM becomes, and what the command says. */
-async function convert(config: object): Promise<{ readonly config: ServerConfig; readonly stdout: string }> {
+async function convert(
+  config: object,
+  env: Readonly<Record<string, string>> = VARIABLES,
+): Promise<{ readonly config: ServerConfig; readonly stdout: string }> {
   writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
   const { code, stdout, stderr } = await run(['init', '--from', 'litellm', 'config.json', '--json'], {
     folder,
   });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const text = read('chat-completions-router.config.json');
-  return { config: parseJsonConfig(text, 'config', VARIABLES) as ServerConfig, stdout };
+  return { config: parseJsonConfig(text, 'config', env) as ServerConfig, stdout };
 }
 
 /** Two deployments of one model. */
@@ -230,6 +233,93 @@ describe('init --from litellm', () => {
       health: { failures: 4, coolDownMs: 30_000 },
     });
     expect(Object.keys(config.models)).toEqual(['chat', 'small', 'local/*', 'anthropic/*']);
+  });
+
+  it('reads versions, regions, projects and headers from the environment', async () => {
+    const priced = { input_cost_per_token: 1e-6, output_cost_per_token: 2e-6 };
+    const env = { API_VERSION: '2025-01-01', REGION: 'eu-west-1', PROJECT: 'p1', LOCATION: 'eu', GATE: 'g1' };
+    const { config, stdout } = await convert(
+      {
+        model_list: [
+          {
+            model_name: 'azure',
+            litellm_params: {
+              model: 'azure/chat-eu',
+              api_base: 'https://contoso.openai.azure.com',
+              api_version: 'os.environ/API_VERSION',
+              api_key: 'os.environ/AZURE_API_KEY',
+              extra_headers: { 'x-gate': 'os.environ/GATE', 'x-plain': 'plain' },
+            },
+            model_info: priced,
+          },
+          {
+            model_name: 'bedrock',
+            litellm_params: { model: 'bedrock/openai.gpt-oss-20b-1:0', aws_region_name: 'os.environ/REGION' },
+            model_info: priced,
+          },
+          {
+            model_name: 'vertex',
+            litellm_params: {
+              model: 'vertex_ai/gemini-2.0-flash',
+              vertex_project: 'os.environ/PROJECT',
+              vertex_location: 'os.environ/LOCATION',
+            },
+            model_info: priced,
+          },
+        ],
+      },
+      { ...VARIABLES, ...env, AWS_BEARER_TOKEN_BEDROCK: 'e', VERTEX_ACCESS_TOKEN: 'f' },
+    );
+    expect(config.providers).toMatchObject({
+      'azure-deployments': {
+        query: { 'api-version': '2025-01-01' },
+        headers: { 'x-gate': 'g1', 'x-plain': 'plain' },
+      },
+      bedrock: { variables: { region: 'eu-west-1' } },
+      vertex: { variables: { project: 'p1', location: 'eu' } },
+    });
+    for (const name of Object.keys(env)) expect(stdout).toContain(`  ${name}=\n`);
+  });
+
+  it('notes what it can not read from the environment, and sends no reference to a provider', async () => {
+    const { config, stdout } = await convert({
+      model_list: [
+        {
+          model_name: 'chat',
+          litellm_params: {
+            model: 'openai/gpt-4o',
+            rpm: 'os.environ/RPM',
+            temperature: 'os.environ/T',
+            seed: null,
+          },
+        },
+        {
+          model_name: 'from-outside',
+          litellm_params: { model: 'os.environ/MODEL', api_base: 'http://x:1/v1' },
+        },
+      ],
+      litellm_settings: { num_retries: 'os.environ/RETRIES', master_key: 'os.environ/KEY' },
+    });
+    expect(config.models).toMatchObject({ chat: { targets: ['openai/gpt-4o'] } });
+    expect(Object.keys(config.models)).toEqual(['chat']);
+    expect(config.retries).toBeUndefined();
+    expect(stdout).toContain(
+      'litellm_settings.num_retries, litellm_params.rpm, litellm_params.temperature, litellm_params.model: its value is in the environment',
+    );
+    expect(stdout).toContain('model_list[1] (from-outside): left out: it names no model');
+  });
+
+  it('takes prices from where they are given, and not from a null beside them', async () => {
+    const { config } = await convert({
+      model_list: [
+        {
+          model_name: 'chat',
+          litellm_params: { model: 'openai/gpt-4o', input_cost_per_token: 1e-6, output_cost_per_token: 2e-6 },
+          model_info: { input_cost_per_token: null, output_cost_per_token: null },
+        },
+      ],
+    });
+    expect(config.models).toMatchObject({ chat: { pricing: { input: '1.00', output: '2.00' } } });
   });
 
   it('keeps the weights of deployments that share a name, where there are no fallbacks', async () => {

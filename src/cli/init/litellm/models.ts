@@ -4,6 +4,8 @@ import type { CatalogEntry, PriceCatalog } from '../../../options/model-options.
 import { Call } from './config-source.ts';
 import type { FoundTarget, Providers } from './providers.ts';
 import {
+  environmentName,
+  IN_ENVIRONMENT,
   isRecord,
   nonEmptyText,
   nonNegative,
@@ -65,6 +67,18 @@ const READ: ReadonlySet<string> = new Set([
   'extra_headers',
   'weight',
   'order',
+  'aws_region_name',
+  'vertex_project',
+  'vertex_location',
+]);
+
+/** Parameters whose value may be a reference to the environment. */
+const FROM_ENVIRONMENT: ReadonlySet<string> = new Set([
+  'api_base',
+  'base_url',
+  'api_key',
+  'api_version',
+  'organization',
   'aws_region_name',
   'vertex_project',
   'vertex_location',
@@ -147,8 +161,9 @@ function deployment(
   providers: Providers,
   notes: Notes,
 ): Deployment | undefined {
-  const parameters = isRecord(entry['litellm_params']) ? entry['litellm_params'] : {};
-  const info = isRecord(entry['model_info']) ? entry['model_info'] : {};
+  const [parameters = {}, info = {}] = (['litellm_params', 'model_info'] as const).map((section) => {
+    return givenIn(section, entry[section], notes);
+  });
   const model = nonEmptyText(parameters['model']) ?? '';
   const mode = nonEmptyText(info['mode']);
   const name = model.slice(model.lastIndexOf('/') + 1);
@@ -173,8 +188,8 @@ function deployment(
       notes.add(`litellm_params.${each}`, WHY_NOT[each] ?? 'no equivalent');
     }
   }
-  for (const [each, value] of Object.entries(info)) {
-    if (/cost|pricing/.test(each) && !placeOf(each) && value !== null) {
+  for (const each of Object.keys(info)) {
+    if (/cost|pricing/.test(each) && !placeOf(each)) {
       notes.add(
         `model_info.${each}`,
         'a price that is not converted: see docs/pricing.md for those there are',
@@ -182,6 +197,17 @@ function deployment(
     }
   }
   return { ...found, where, parameters, info };
+}
+
+/** What is not null, and no reference to the environment where that is not read from there. */
+function givenIn(section: string, values: unknown, notes: Notes): YamlRecord {
+  const pairs = Object.entries(isRecord(values) ? values : {}).filter(([, value]) => value !== null);
+  const read = pairs.filter(([name, value]) => {
+    const isRead = FROM_ENVIRONMENT.has(name) || environmentName(value) === undefined;
+    if (!isRead) notes.add(`${section}.${name}`, IN_ENVIRONMENT);
+    return isRead;
+  });
+  return Object.fromEntries(read);
 }
 
 function modelOf(

@@ -89,7 +89,9 @@ export class Providers {
   #address(name: string, base: unknown, parameters: YamlRecord): Record<string, unknown> {
     const version = nonEmptyText(parameters['api_version']);
     const query =
-      version !== undefined && name === 'azure-deployments' ? { query: { 'api-version': version } } : {};
+      version !== undefined && name === 'azure-deployments'
+        ? { query: { 'api-version': variableOr(version) } }
+        : {};
     const variable = environmentName(base);
     const path = name === 'azure-deployments' ? '/openai/deployments/{model}' : (PATH_OF[name] ?? '');
     if (variable !== undefined) {
@@ -99,12 +101,12 @@ export class Providers {
     const resource = /^https:\/\/([\w-]+)\.openai\.azure\.com\/?$/.exec(nonEmptyText(base) ?? '')?.[1];
     if (resource !== undefined) return { variables: { resource }, ...query };
     const region = nonEmptyText(parameters['aws_region_name']);
-    if (name === 'bedrock' && region !== undefined) return { variables: { region } };
+    if (name === 'bedrock' && region !== undefined) return { variables: { region: variableOr(region) } };
     const [project, location] = [parameters['vertex_project'], parameters['vertex_location']].map(
       nonEmptyText,
     );
     if (name === 'vertex' && project !== undefined && location !== undefined) {
-      return { variables: { project, location } };
+      return { variables: { project: variableOr(project), location: variableOr(location) } };
     }
     const given = nonEmptyText(base);
     const address = given?.endsWith('/') ? given.slice(0, -1) : given;
@@ -170,7 +172,7 @@ function headersOf(parameters: YamlRecord): Record<string, unknown> {
   const organization = nonEmptyText(parameters['organization']);
   const headers = {
     ...(isRecord(extra) &&
-      Object.fromEntries(Object.entries(extra).map(([name, value]) => [name, String(value)]))),
+      Object.fromEntries(Object.entries(extra).map(([name, value]) => [name, variableOr(String(value))]))),
     ...(organization !== undefined && {
       'openai-organization': variableOr(organization),
     }),
@@ -178,6 +180,7 @@ function headersOf(parameters: YamlRecord): Record<string, unknown> {
   return Object.keys(headers).length > 0 ? { headers } : {};
 }
 
+/** The text; the variable, where it is a reference to the environment. */
 function variableOr(value: string): string | Variable {
   const name = environmentName(value);
   return name === undefined ? value : new Variable(name);

@@ -1,6 +1,8 @@
 import { MODEL_ID_WANTED, type ModelEntries, withPrice } from './models.ts';
 import { isModelId } from '../../../catalog/model-id.ts';
 import {
+  environmentName,
+  IN_ENVIRONMENT,
   isRecord,
   nonEmptyText,
   nonNegative,
@@ -95,9 +97,12 @@ export function readSettings(config: YamlRecord, notes: Notes): Settings {
     'fallbacks',
   ]);
   for (const [section, settings] of sections) {
-    for (const name of Object.keys(settings)) {
-      if (!read.has(name) && !SILENT.test(name))
+    for (const [name, value] of Object.entries(settings)) {
+      if (read.has(name)) {
+        if (environmentName(value) !== undefined) notes.add(`${section}.${name}`, IN_ENVIRONMENT);
+      } else if (!SILENT.test(name)) {
         notes.add(`${section}.${name}`, WHY_NOT[name] ?? 'no equivalent');
+      }
     }
   }
   for (const name of Object.keys(config)) {

@@ -32,6 +32,9 @@ export function environmentName(value: unknown): string | undefined {
   return typeof value === 'string' ? /^os\.environ\/(\w+)$/.exec(value)?.[1] : undefined;
 }
 
+/** Why a value is not converted. */
+export const IN_ENVIRONMENT = 'its value is in the environment, and is not read from there: set it by hand';
+
 /** What differs from LiteLLM, or has no equivalent; many settings can share a reason. */
 export class Notes {
   readonly #settings = new Map<string, Set<string>>();
