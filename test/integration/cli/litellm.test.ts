@@ -322,6 +322,37 @@ describe('init --from litellm', () => {
     expect(config.models).toMatchObject({ chat: { pricing: { input: '1.00', output: '2.00' } } });
   });
 
+  it('notes a strategy, a model and an alias that it can not convert', async () => {
+    const { config, stdout } = await convert({
+      model_list: [
+        ...twoDeployments({}, {}),
+        { model_name: 'small', litellm_params: { model: 'openai/gpt-4o-mini' } },
+        { model_name: 4, litellm_params: { model: 'openai/gpt-4o' } },
+      ],
+      router_settings: { routing_strategy: 'of-tomorrow', model_group_alias: { small: 'chat' } },
+    });
+    expect(Object.keys(config.models)).toEqual(['chat', 'small']);
+    expect(config.models).toMatchObject({ chat: { strategy: 'weighted' } });
+    expect(stdout).toContain('routing_strategy: of-tomorrow is not known: targets are chosen by weight\n');
+    expect(stdout).toContain('model_list[3] (unnamed): left out: its model_name is no text\n');
+    expect(stdout).toContain('model_group_alias small: left out: a model has this ID\n');
+  });
+
+  it.each(['simple-shuffle', 'cost-based-routing', 'latency-based-routing'])(
+    'notes that fallbacks end the strategy %s',
+    async (strategy) => {
+      const { config, stdout } = await convert({
+        model_list: [
+          ...twoDeployments({}, {}),
+          { model_name: 'small', litellm_params: { model: 'openai/gpt-4o-mini' } },
+        ],
+        router_settings: { routing_strategy: strategy, fallbacks: [{ chat: ['small'] }] },
+      });
+      expect(config.models['chat']).not.toHaveProperty('strategy');
+      expect(stdout).toContain('fallbacks of chat: targets are tried in order');
+    },
+  );
+
   it('keeps the weights of deployments that share a name, where there are no fallbacks', async () => {
     writeFileSync(join(folder, 'config.yaml'), CONFIG.replace(/ {2}fallbacks.*\n/, ''));
     await run(['init', '--from', 'litellm', 'config.yaml', '--json'], { folder });

@@ -144,8 +144,12 @@ export function convertModels(
   for (const [n, entry] of records(list).entries()) {
     const id = nonEmptyText(entry['model_name']);
     const where = `model_list[${n}] (${id ?? 'unnamed'})`;
-    const found = id === undefined ? undefined : deployment(entry, where, providers, notes);
-    if (id !== undefined && found) groups.set(id, [...(groups.get(id) ?? []), found]);
+    if (id === undefined) {
+      notes.add(where, 'left out: its model_name is no text');
+      continue;
+    }
+    const found = deployment(entry, where, providers, notes);
+    if (found) groups.set(id, [...(groups.get(id) ?? []), found]);
   }
   const models: ModelEntries = {};
   for (const [id, deployments] of groups) {

@@ -83,6 +83,9 @@ export function readSettings(config: YamlRecord, notes: Notes): Settings {
       `${theirs}: targets are chosen by weight, not by what is left of their limits`,
     );
   }
+  if (!Object.hasOwn(STRATEGY_OF, theirs)) {
+    notes.add('routing_strategy', `${theirs} is not known: targets are chosen by weight`);
+  }
   const seconds = positive(all['request_timeout']) ?? positive(all['timeout']);
   const retries = nonNegative(all['num_retries']);
   const read = new Set([
@@ -173,7 +176,7 @@ export function applySettings(models: ModelEntries, { aliases, fallbacks }: Sett
     const added = found.flatMap((name) =>
       (own.get(name) ?? []).map((target: unknown) => withPrice(target, models[name]?.['pricing'])),
     );
-    if (model['strategy'] === 'weighted' || model['strategy'] === 'fastest') {
+    if (model['strategy'] !== undefined) {
       notes.add(
         `fallbacks of ${id}`,
         'targets are tried in order, because a strategy would also choose among the fallbacks',
@@ -190,8 +193,9 @@ export function applySettings(models: ModelEntries, { aliases, fallbacks }: Sett
   }
   for (const [alias, id] of aliases) {
     const model = models[id];
-    if (!model || Object.hasOwn(models, alias))
-      notes.add(`model_group_alias ${alias}`, `${id} is not in the config`);
+    if (!model) notes.add(`model_group_alias ${alias}`, `${id} is not in the config`);
+    else if (Object.hasOwn(models, alias))
+      notes.add(`model_group_alias ${alias}`, 'left out: a model has this ID');
     else if (!isModelId(alias)) notes.add(`model_group_alias ${alias}`, `left out: ${MODEL_ID_WANTED}`);
     else model['aliases'] = [...strings(model['aliases']), alias];
   }
