@@ -43,7 +43,7 @@ export const SENDABLE_KEY: RegExp = /^[\u0021-\u007e]+$/;
 /** What is wrong with another key, without showing it. */
 export const KEY_FAULT = 'contains a blank, a line break or a non-ASCII character';
 
-const MAX_TIMER_MS = 2 ** 31 - 1;
+export const MAX_TIMER_MS: number = 2 ** 31 - 1;
 
 export function milliseconds(value: unknown, option: string): number {
   if (typeof value !== 'number' || !(value > 0 && value <= MAX_TIMER_MS)) {

@@ -353,6 +353,15 @@ describe('init --from litellm', () => {
     },
   );
 
+  it('writes no time that is longer than a timer can wait', async () => {
+    const { config } = await convert({
+      model_list: twoDeployments({}, {}),
+      router_settings: { timeout: 1e9, cooldown_time: 1e9 },
+    });
+    const most = 2 ** 31 - 1;
+    expect(config).toMatchObject({ timeouts: { totalMs: most }, health: { coolDownMs: most } });
+  });
+
   it('keeps the weights of deployments that share a name, where there are no fallbacks', async () => {
     writeFileSync(join(folder, 'config.yaml'), CONFIG.replace(/ {2}fallbacks.*\n/, ''));
     await run(['init', '--from', 'litellm', 'config.yaml', '--json'], { folder });

@@ -1,5 +1,6 @@
 import { MODEL_ID_WANTED, type ModelEntries, withPrice } from './models.ts';
 import { isModelId } from '../../../catalog/model-id.ts';
+import { MAX_TIMER_MS } from '../../../options/option-checks.ts';
 import {
   environmentName,
   IN_ENVIRONMENT,
@@ -116,7 +117,7 @@ export function readSettings(config: YamlRecord, notes: Notes): Settings {
   return {
     strategy: STRATEGY_OF[theirs] ?? 'weighted',
     options: {
-      ...(seconds !== undefined && { timeouts: { totalMs: Math.ceil(seconds * 1000) } }),
+      ...(seconds !== undefined && { timeouts: { totalMs: milliseconds(seconds) } }),
       ...(retries !== undefined && { retries: { perTarget: Math.ceil(retries) } }),
       ...healthOf(all),
     },
@@ -134,9 +135,14 @@ function healthOf(all: YamlRecord): { readonly health?: unknown } {
   return {
     health: {
       ...(failures !== undefined && { failures: Math.floor(failures) + 1 }),
-      ...(coolDown !== undefined && { coolDownMs: Math.ceil(coolDown * 1000) }),
+      ...(coolDown !== undefined && { coolDownMs: milliseconds(coolDown) }),
     },
   };
+}
+
+/** At most what a timer can wait. */
+function milliseconds(seconds: number): number {
+  return Math.min(Math.ceil(seconds * 1000), MAX_TIMER_MS);
 }
 
 const OTHER_SECTIONS: Readonly<Record<string, string>> = {
