@@ -322,6 +322,13 @@ describe('init --from litellm', () => {
     expect(config.models).toMatchObject({ chat: { pricing: { input: '1.00', output: '2.00' } } });
   });
 
+  it('notes groups of models, which a key can not name', async () => {
+    const { stdout } = await convert({
+      model_list: twoDeployments({ info: { access_groups: ['beta'] } }, {}),
+    });
+    expect(stdout).toContain('model_info.access_groups: keys are limited to models');
+  });
+
   it('notes a strategy, a model and an alias that it can not convert', async () => {
     const { config, stdout } = await convert({
       model_list: [

@@ -199,6 +199,9 @@ function deployment(
         'a price that is not converted: see docs/pricing.md for those there are',
       );
     }
+    if (each === 'access_groups') {
+      notes.add(`model_info.${each}`, 'keys are limited to models: set those of a key that names a group');
+    }
   }
   return { ...found, where, parameters, info };
 }
