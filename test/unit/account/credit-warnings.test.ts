@@ -131,6 +131,38 @@ describe('what the page says of credits', () => {
     ).toEqual([expect.stringMatching(warning)]);
   });
 
+  it('names the budget that is renewed last, where several are used up', () => {
+    const empty = { amount: '1.00', spent: '1.00', left: '0.00' };
+    const hour = { ...empty, per: 'hour', resets_at: '2026-11-23T13:00:00Z' } as const;
+    const day = { ...empty, per: 'day', resets_at: '2026-11-24T00:00:00Z' } as const;
+    const lifetime = { ...empty, per: 'lifetime' } as const;
+    const warningsWith = (budgets: NonNullable<Credits['limits']>['budgets']): string[] =>
+      read('', {
+        balance: '5.00',
+        grants: [grant('5.00')],
+        limits: { spent: '1.00', held: '0.00', running: 0, ...(budgets && { budgets }) },
+      }).warnings;
+    expect(warningsWith([hour, day])).toEqual([
+      expect.stringMatching(/^Your account's budget of \$1\.00 a day/),
+    ]);
+    expect(warningsWith([hour, lifetime, day])).toEqual([
+      "Your account's budget of $1.00 in all is used up, and requests are rejected.",
+    ]);
+  });
+
+  it('promises no renewal of an allowance that ends before it', () => {
+    const ends = { ...allowance(1), until: allowance(1).resets_at };
+    expect(read('7.00', { granted: '5.00', allowances: [ends] }).warnings).toEqual([
+      'Your credits are used up, and requests are rejected. Add more to go on.',
+    ]);
+    expect(read('7.00', { granted: '5.00', allowances: [ends, allowance(3)] }).warnings).toEqual([
+      expect.stringMatching(/renewed on Nov 26, 2026/),
+    ]);
+    expect(read('7.00', { balance: '2.00', grants: [grant('2.00')], allowances: [ends] }).warnings).toEqual([
+      'Your credits are running low. Add more, so that no request is rejected.',
+    ]);
+  });
+
   it('is silent of a budget of which something is left', () => {
     const limits = { spent: '49.00', held: '0.00', running: 0, budget_left: '1.00' };
     const policy = { budget: { amount: '50.00', per: 'lifetime' } } as const;

@@ -30,6 +30,13 @@ export function availableOf({ balance, credit_limit: limit }: Credits): bigint {
   return nanos(balance) + nanos(limit);
 }
 
+/** When allowances are renewed, as ISO times: no period begins at the end of one, or after it. */
+export function renewalsOf({ allowances }: Credits): readonly string[] {
+  return allowances.flatMap(({ resets_at: at, until }) =>
+    until === undefined || Date.parse(at) < Date.parse(until) ? [at] : [],
+  );
+}
+
 /**
  * @param rows - usage of the last `PACE_DAYS` days; undefined if that of the account isn't known
  * @param now - in ms
@@ -40,7 +47,7 @@ export function paceOf(credits: Credits, rows: readonly UsageRow[] | undefined, 
   const { days, ending } = spend(credits, perDay, now);
   if (availableOf(credits) <= 0n) return { state: 'empty', text: undefined, ending };
   if (perDay === 0) return { state: 'fine', text: undefined, ending };
-  const isRenewed = credits.allowances.some(({ resets_at: at }) => Date.parse(at) - now < days * DAY_MS);
+  const isRenewed = renewalsOf(credits).some((at) => Date.parse(at) - now < days * DAY_MS);
   return {
     state: days < LOW_DAYS && !isRenewed ? 'low' : 'fine',
     text: `Lasts ${spanOf(days)} at the pace of the last ${PACE_DAYS} days`,
