@@ -102,7 +102,7 @@ function budgetsOf(text: string): readonly Budget[] {
 }
 
 function budgetOf(text: string): Budget {
-  const [amount = '', period = 'month'] = text.split('/', 2);
+  const [, amount = '', period = 'month'] = /^([^/]*)(?:\/(.*))?$/.exec(text) ?? [];
   const per = PERIODS.find((each) => each === period);
   if (!per)
     throw new ApiError(

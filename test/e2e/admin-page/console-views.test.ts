@@ -134,9 +134,14 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
     await page.getByRole('alert').getByText('Labels of targets must be as region=eu+ch').waitFor();
     await page.getByLabel('Labels of targets').fill('');
-    await page.getByLabel('Budget in USD').fill('3.00/fortnight');
-    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
-    await page.getByRole('alert').getByText('The period of a budget must be one of').waitFor();
+    for (const period of ['fortnight', 'day/month']) {
+      await page.getByLabel('Budget in USD').fill(`3.00/${period}`);
+      await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+      await page
+        .getByRole('alert')
+        .getByText(`The period of a budget must be one of hour, day, week, month, lifetime, got "${period}".`)
+        .waitFor();
+    }
     for (const budget of ['1,500/day', '1,500', '20.00, 1.00/hour']) {
       await page.getByLabel('Budget in USD').fill(budget);
       await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
