@@ -211,6 +211,13 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     await shown.open('#/accounts');
     await page.getByRole('button', { name: 'New account' }).click();
     const create = page.getByRole('dialog').getByRole('button', { name: 'Create' });
+    for (const account of [' ', '.', '..']) {
+      await page.getByLabel('Account ID').fill(account);
+      await create.click();
+      await page.getByRole('alert').getByText('Account ID must not be empty, and not . or ..').waitFor();
+      await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+      await page.getByRole('button', { name: 'New account' }).click();
+    }
     await page.getByLabel('Account ID').fill('acct');
     await create.click();
     await page.getByRole('alert').getByText('acct exists already').waitFor();

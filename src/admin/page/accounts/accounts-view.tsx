@@ -109,8 +109,9 @@ function pathOf(account: string): string {
   return `accounts/${encodeURIComponent(account)}`;
 }
 
-/** @throws {ApiError} if there is such an account */
+/** @throws {ApiError} if there is such an account, or it can be in no path */
 async function assertNew(api: Api, account: string): Promise<void> {
+  if (/^\.{0,2}$/.test(account)) throw new ApiError(0, 'Account ID must not be empty, and not . or ..');
   const isNew = await api.get(pathOf(account)).then(
     () => false,
     (error: unknown) => {
