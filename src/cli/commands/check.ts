@@ -10,7 +10,7 @@ const DEFAULT_TIMEOUT_S = 20;
 
 export const checkCommand: PlainCommand = {
   name: 'check',
-  summary: 'Check the store, providers, prices and (one token per) target of a config',
+  summary: 'Check the store, providers, prices and targets (by a short completion each) of a config',
   positionals: '',
   options: {
     config: { value: 'FILE', help: 'the config; default: the one in this folder' },
