@@ -97,6 +97,11 @@ export function date(at: string): string {
   return dateFormat.format(Date.parse(at));
 }
 
+/** The date; `–` where there is none. */
+export function dateOrDash(at: string | undefined): string {
+  return at === undefined ? '–' : date(at);
+}
+
 export function clock(at: number): string {
   return new Date(at).toLocaleTimeString('en-GB');
 }

@@ -137,6 +137,16 @@ describe.skipIf(!CHROMIUM)('the account page', () => {
     await expect.poll(() => page.locator('#grant-rows tr').count()).toBe(3);
     await expect.poll(() => page.locator('#grant-rows').innerText()).toContain('Never');
     await expect.poll(() => page.locator('#allowance-rows').innerText()).toContain('$3.00 a month');
+    await gateway.router.credits.allow('acct', {
+      id: 'plan',
+      amount: '3.00',
+      per: 'month',
+      until: new Date('2020-01-31T00:00:00Z'),
+    });
+    await shown.open('#/credits');
+    await expect
+      .poll(() => page.locator('#allowance-rows').innerText())
+      .toMatch(/\$3\.00\t–\tJan 3\d, 2020, /);
     expect(await page.locator('#warning').count()).toBe(0);
     await gateway.router.credits.adjust('acct', '-9.99995', { id: 'a', reason: 'test' });
     await page.reload();

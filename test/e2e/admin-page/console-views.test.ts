@@ -187,6 +187,11 @@ describe.skipIf(!CHROMIUM)('a view of the console', () => {
     expect(open).toMatchObject({ amount: '30.00', rollover: 'none', priority: 0 });
     expect(open?.until).toBeUndefined();
 
+    await page.getByRole('button', { name: 'Change plan' }).click();
+    await page.getByLabel('Until').fill('2020-01-31');
+    await press('Save');
+    await expect.poll(() => row.innerText()).toMatch(/\t–\tJan 3\d, 2020, [\d:]+\tnone\t/);
+
     await page.getByRole('button', { name: 'Allowance' }).click();
     await page.getByLabel('ID').fill('plan');
     await page.getByLabel('Amount in USD').fill('1.00');

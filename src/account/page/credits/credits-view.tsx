@@ -1,8 +1,9 @@
 import type { JSX } from 'preact';
 
 import { type Fact, Facts } from '../../../page/facts.tsx';
-import { clock, date, lastDays, money, nanos, periodText } from '../../../page/format.ts';
+import { clock, date, dateOrDash, lastDays, money, nanos, periodText } from '../../../page/format.ts';
 import { limitFacts } from '../../../page/keys/key-facts.tsx';
+import { renewalOf } from '../../../page/renewals.ts';
 import { useResource } from '../../../page/resource.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../../../page/table.tsx';
 import type { UsageRow } from '../../../page/usage/range-usage.ts';
@@ -166,13 +167,13 @@ function AllowancesCard({ allowances }: { readonly allowances: readonly Allowanc
         <h2 id="allowances-title">What is renewed</h2>
       </div>
       <Table id="allowance-rows" head={head}>
-        {allowances.map(({ id, amount, remaining, per, resets_at: resetsAt, until }) => (
-          <tr key={id}>
-            <th scope="row">{id}</th>
-            <NumberCell>{`${money(nanos(amount))} ${periodText(per)}`}</NumberCell>
-            <NumberCell class="wide">{money(nanos(remaining))}</NumberCell>
-            <td class="date">{date(resetsAt)}</td>
-            <td class="wide">{until === undefined ? '–' : date(until)}</td>
+        {allowances.map((each) => (
+          <tr key={each.id}>
+            <th scope="row">{each.id}</th>
+            <NumberCell>{`${money(nanos(each.amount))} ${periodText(each.per)}`}</NumberCell>
+            <NumberCell class="wide">{money(nanos(each.remaining))}</NumberCell>
+            <td class="date">{dateOrDash(renewalOf(each))}</td>
+            <td class="wide">{dateOrDash(each.until)}</td>
           </tr>
         ))}
       </Table>

@@ -1,5 +1,6 @@
 import type { Credits } from '../../../client/admin-api.generated.ts';
 import { nanos } from '../../../page/format.ts';
+import { renewalOf } from '../../../page/renewals.ts';
 import type { UsageRow } from '../../../page/usage/range-usage.ts';
 import { sum } from '../../../page/usage/sums.ts';
 
@@ -30,11 +31,9 @@ export function availableOf({ balance, credit_limit: limit }: Credits): bigint {
   return nanos(balance) + nanos(limit);
 }
 
-/** When allowances are renewed, as ISO times: no period begins at the end of one, or after it. */
+/** When allowances are renewed, as ISO times. */
 export function renewalsOf({ allowances }: Credits): readonly string[] {
-  return allowances.flatMap(({ resets_at: at, until }) =>
-    until === undefined || Date.parse(at) < Date.parse(until) ? [at] : [],
-  );
+  return allowances.flatMap((each) => renewalOf(each) ?? []);
 }
 
 /**

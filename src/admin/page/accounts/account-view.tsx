@@ -4,8 +4,9 @@ import { useState } from 'preact/hooks';
 import type { AccountDetails, Allowance, ApiKey } from '../../../client/admin-api.generated.ts';
 import { FormDialog } from '../../../page/dialog.tsx';
 import { type Fact, Facts } from '../../../page/facts.tsx';
-import { date, grouped, money, nanos, periodText } from '../../../page/format.ts';
+import { dateOrDash, grouped, money, nanos, periodText } from '../../../page/format.ts';
 import { Frame } from '../frame.tsx';
+import { renewalOf } from '../../../page/renewals.ts';
 import { useResource } from '../../../page/resource.ts';
 import { hrefOf } from '../../../page/route.ts';
 import type { Session } from '../session.ts';
@@ -177,8 +178,8 @@ function Allowances({ data: { allowances }, session, path, reload }: CardProps):
             <th scope="row">{each.id}</th>
             <NumberCell>{`${money(nanos(each.amount))} ${periodText(each.per)}`}</NumberCell>
             <NumberCell>{money(nanos(each.remaining))}</NumberCell>
-            <td class="wide">{date(each.resets_at)}</td>
-            <td class="wide">{each.until === undefined ? '–' : date(each.until)}</td>
+            <td class="wide">{dateOrDash(renewalOf(each))}</td>
+            <td class="wide">{dateOrDash(each.until)}</td>
             <td class="wide">{each.rollover}</td>
             <NumberCell class="wide">{each.priority}</NumberCell>
             {mayChange && (
