@@ -48,8 +48,12 @@ export function usageAtMost(
   ) {
     return usage;
   }
-  let prompt = Math.min(promptTokens, limits.promptTokens);
-  let output = Math.min(completionTokens, limits.completionTokens);
+  const reduced = {
+    promptTokens: Math.min(promptTokens, limits.promptTokens),
+    completionTokens: Math.min(completionTokens, limits.completionTokens),
+  };
+  let prompt = reduced.promptTokens;
+  let output = reduced.completionTokens;
   const ofPrompt = (part: number): number => {
     const fits = Math.min(part, prompt);
     prompt -= fits;
@@ -63,14 +67,13 @@ export function usageAtMost(
   const cacheWriteTokens = ofPrompt(usage.cacheWriteTokens);
   const hour = usage.cacheWriteHourTokens;
   return {
-    promptTokens: prompt,
+    ...reduced,
     cacheWriteTokens,
     ...(hour !== undefined && { cacheWriteHourTokens: Math.min(hour, cacheWriteTokens) }),
     audioPromptTokens: ofPrompt(usage.audioPromptTokens),
     imagePromptTokens: ofPrompt(usage.imagePromptTokens),
     cachedTokens: ofPrompt(usage.cachedTokens),
-    completionTokens: output,
-    reasoningTokens: Math.min(usage.reasoningTokens, output),
+    reasoningTokens: Math.min(usage.reasoningTokens, reduced.completionTokens),
     audioCompletionTokens: ofOutput(usage.audioCompletionTokens),
     imageCompletionTokens: ofOutput(usage.imageCompletionTokens),
     webSearches: Math.min(webSearches, limits.webSearches),

@@ -202,6 +202,18 @@ describe('a tool that the provider runs', () => {
     expect(await charged({}, script)).toMatchObject({ charged: '0.008292' });
   });
 
+  it('is charged what was written to a cache, where the prompt or the searches are more than can be', async () => {
+    const pricing = { input: '1', output: '2', cacheWriteInput: '1.25', webSearch: '0.001' };
+    await start({ pricing });
+    const written = { prompt_tokens_details: { cache_write_tokens: 80 } };
+    // 20 × 1,000 + 80 × 1,250 + 50 × 2,000, and 1,000 searches.
+    const endless = answering({ ...written, server_tool_use: { web_search_requests: 5000 } });
+    expect(await charged({}, endless)).toEqual({ charged: '1.00022', searches: 1000 });
+    // 192 × 1,000 + 8,000 × 1,250 + 50 × 2,000.
+    const long = answering({ prompt_tokens: 10_000, prompt_tokens_details: { cache_write_tokens: 8000 } });
+    expect(await charged({}, long)).toMatchObject({ charged: '0.010292' });
+  });
+
   it('is charged at its own fee, in place of that for a search', async () => {
     const serverTools = { 'openrouter:web_search': { fee: '0.007', atMost: 5 } };
     await start({ serverTools, pricing: { input: '1', output: '2', webSearch: '0.01' } });

@@ -274,6 +274,14 @@ describe('usage can be true', () => {
     expect(isPlausible(usage(8001, 10), request)).toBe(false);
   });
 
+  it('with each part of its prompt, where another count is reduced', () => {
+    const written = { ...usage(1000, 1e9), cacheWriteTokens: 800, cachedTokens: 150 };
+    const request = { ...REQUEST, contextWindow: 8000 };
+    expect(plausiblePart(written, request)).toEqual({ ...written, completionTokens: 6000 });
+    const long = { ...usage(9000, 10), cacheWriteTokens: 7000, cachedTokens: 2000 };
+    expect(plausiblePart(long, request)).toEqual({ ...long, promptTokens: 8000, cachedTokens: 1000 });
+  });
+
   it('up to the largest window of all, also in steps, where no window is known', () => {
     expect(plausiblePart(usage(1e9, 10), { ...REQUEST, searches: true }).promptTokens).toBe(4_000_000);
   });
