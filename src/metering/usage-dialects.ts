@@ -347,8 +347,9 @@ function audioBesidePrompt(
   prompt: number,
   beside: number,
 ): number {
-  if (audioPrompt === undefined) return audioPromptSeconds > 0 ? beside : 0;
-  return audioPrompt > prompt && audioPrompt <= beside ? audioPrompt : 0;
+  const isMistral = audioPromptSeconds > 0;
+  if (audioPrompt === undefined || audioPrompt === 0) return isMistral ? beside : 0;
+  return (isMistral || audioPrompt > prompt) && audioPrompt <= beside ? audioPrompt : 0;
 }
 
 /** Whether reasoning that the total doesn't show is counted outside the completion. */

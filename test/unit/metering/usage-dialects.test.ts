@@ -244,6 +244,18 @@ const BLOCKS: readonly [provider: string, usage: unknown, pricing: Pricing, cost
     '0.003835',
   ],
   [
+    'Mistral’s Voxtral, with more text than audio', // 500 × 1,000 + 375 × 10,000 + 41 × 2,000
+    {
+      prompt_audio_seconds: 12,
+      prompt_tokens: 500,
+      completion_tokens: 41,
+      total_tokens: 916,
+      prompt_tokens_details: { cached_tokens: 0, audio_tokens: 375 },
+    },
+    { input: '1', audioInput: '10', output: '2' },
+    '0.004332',
+  ],
+  [
     'Mistral’s Voxtral, with audio that it counts in seconds', // as above
     { prompt_audio_seconds: 12, prompt_tokens: 3, completion_tokens: 41, total_tokens: 419 },
     { input: '1', audioInput: '10', output: '2' },
@@ -364,11 +376,19 @@ describe('usage', () => {
     expect(usageOf({ ...COUNTS, ...details })).toMatchObject({ completionTokens: 112, reasoningTokens: 100 });
   });
 
+  it('has the audio beside the prompt that only its seconds show', () => {
+    const details = { prompt_audio_seconds: 12, prompt_tokens_details: { audio_tokens: 0 } };
+    const usage = usageOf({ ...COUNTS, total_tokens: 396, ...details });
+    expect(usage).toMatchObject({ promptTokens: 384, audioPromptTokens: 375, completionTokens: 12 });
+  });
+
   it('has no audio beside the prompt that the total does not show', () => {
     const usage = usageOf({ ...COUNTS, total_tokens: 25, prompt_tokens_details: { audio_tokens: 50 } });
     expect(usage).toMatchObject({ promptTokens: 9, audioPromptTokens: 9, completionTokens: 16 });
     const seconds = usageOf({ ...COUNTS, total_tokens: 21, prompt_audio_seconds: 12 });
     expect(seconds).toMatchObject({ promptTokens: 9, audioPromptTokens: 0, completionTokens: 12 });
+    const inside = { total_tokens: 21, prompt_audio_seconds: 12, prompt_tokens_details: { audio_tokens: 5 } };
+    expect(usageOf({ ...COUNTS, ...inside })).toMatchObject({ promptTokens: 9, audioPromptTokens: 5 });
   });
 
   it('never adds reasoning twice, told in both places', () => {
