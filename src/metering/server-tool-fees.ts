@@ -55,9 +55,12 @@ export function feesOf(
     if (tool?.countedAs === 'searches') {
       // One count for all search tools: the highest fee applies.
       if (search === undefined || tool.fee > search) search = tool.fee;
-    } else if (tool?.countedAs === 'calls' && isSole) fees += tool.fee * BigInt(callsOf(tool, usage));
-    else if (isSearch(feature)) searchesAtMost += feeAtMost(feature, tool);
-    else fees += feeAtMost(feature, tool);
+      continue;
+    }
+    const isCounted = tool?.countedAs === 'calls' && isSole;
+    const fee = isCounted ? tool.fee * BigInt(callsOf(tool, usage)) : feeAtMost(feature, tool);
+    if (isSearch(feature)) searchesAtMost += fee;
+    else fees += fee;
   }
   const searches = BigInt(usage.webSearches);
   // Replaces the price's own fee for a search.

@@ -321,6 +321,15 @@ describe('a tool that the provider runs', () => {
     },
   );
 
+  it('is charged once for searches that usage counts as calls, too', async () => {
+    const pricing = { input: '1', output: '2', webSearch: '0.001' };
+    await start({ pricing, serverTools: { 'openrouter:x_search': { fee: '0.01', atMost: 5 } } });
+    const script = answering({ server_tool_use: { tool_calls_executed: 3, web_search_requests: 3 } });
+    expect(await charged({ tools: [{ type: 'openrouter:x_search' }] }, script)).toMatchObject({
+      charged: '0.0302',
+    });
+  });
+
   it('is charged beside the searches, if it searches files', async () => {
     const pricing = { input: '1', output: '2', webSearch: '0.001' };
     await start({ pricing, serverTools: { file_search: { fee: '0.001', atMost: 5 } } }, '');
