@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { WINDOW_PERIODS } from '../ledger/contract/key-records.ts';
 import { parseUsd } from '../ledger/contract/money.ts';
+import type { UsageDialect } from '../metering/usage-dialects.ts';
 import { KEY_FAULT, SENDABLE_KEY } from '../options/option-checks.ts';
 import type { ApiKeySource, OutputLimitField, ProviderOptions } from '../options/provider-options.ts';
 import {
@@ -107,7 +108,7 @@ export function resolveProvider(name: string, given: ProviderOptions, defaults: 
     authHeader,
     authPrefix: auth.scheme ? `${auth.scheme} ` : '',
     apiKeys: resolveApiKeys(given, preset !== undefined && !preset.keyless, option),
-    ...resolveBehavior({ ...preset, ...given }, option),
+    ...resolveBehavior({ ...preset, ...given }, preset?.usage, option),
     outputLimits,
     imageTokens: fields?.imageTokens,
     serviceTiers: fields?.serviceTiers,
@@ -153,9 +154,13 @@ function resolveMarksEnd(given: unknown, hasPreset: boolean, option: string): bo
   return given;
 }
 
-/** The options about how a provider answers. */
+/** The options about how a provider answers.
+ *
+ * @param presetUsage - how the preset counts what `usage` doesn't name
+ */
 function resolveBehavior(
   given: ProviderOptions | Preset,
+  presetUsage: UsageDialect | undefined,
   option: string,
 ): Pick<Provider, 'streamUsage' | 'usage' | 'onDisconnect'> {
   const { streamUsage = 'option', usage = {}, onDisconnect } = given;
@@ -172,7 +177,7 @@ function resolveBehavior(
   if (onDisconnect !== undefined && onDisconnect !== 'abort' && onDisconnect !== 'drain') {
     throw optionError(`${option}.onDisconnect`, "'abort' or 'drain'", onDisconnect);
   }
-  return { streamUsage, usage, onDisconnect };
+  return { streamUsage, usage: { ...presetUsage, ...usage }, onDisconnect };
 }
 
 /** An unknown server obeys the configured field, and perhaps the other one. */

@@ -47,6 +47,18 @@ describe('presets', () => {
     expect(Object.keys(PRESETS)).toEqual(known.split(' '));
   });
 
+  it('count what the option usage does not name', () => {
+    expect(provider('perplexity', { usage: { cached: 'inside' } }).usage).toEqual({
+      cached: 'inside',
+      reasoning: 'outside',
+    });
+    expect(provider('xai', { usage: { reasoning: 'outside' } }).usage).toEqual({
+      cached: 'either',
+      reasoning: 'outside',
+    });
+    expect(provider('xai', { usage: { cached: 'inside' } }).usage).toEqual({ cached: 'inside' });
+  });
+
   it.each(Object.entries(PRESETS))(
     '%s has an address, once what it leaves open is filled in',
     (name, preset) => {
