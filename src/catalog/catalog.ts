@@ -80,7 +80,7 @@ export class Catalog {
     const isSeen = (name: string): boolean => {
       const model = this.#byId.get(name);
       if (!model || isShutDown(model, now)) return false;
-      return !allowed || allowed.allows(name) || allowed.allows(model.id);
+      return !allowed || allowed.allowsModel([model.id, ...model.aliases]);
     };
     for (const name of this.#byId.keys()) {
       if (name.endsWith(`/${id}`) && isSeen(name)) return name;

@@ -56,9 +56,7 @@ export class ModelList {
   async #select(patterns: ModelPatterns | undefined): Promise<readonly ListedModel[]> {
     const models = await this.#models;
     if (!patterns) return models;
-    return flatMapInSlices(models, (listed) =>
-      listed.names.some((name) => patterns.allows(name)) ? [listed] : [],
-    );
+    return flatMapInSlices(models, (listed) => (patterns.allowsModel(listed.names) ? [listed] : []));
   }
 
   #filter(models: readonly ListedModel[], query: ModelQuery): Promise<readonly ListedModel[]> {

@@ -102,7 +102,7 @@ export function selectModels(
 export function isAllowed(allowed: ModelPatterns, id: string, catalog: Catalog): boolean {
   if (allowed.allows(id)) return true;
   const model = catalog.get(id);
-  return model !== undefined && [model.id, ...model.aliases].some((name) => allowed.allows(name));
+  return model !== undefined && allowed.allowsModel([id, model.id, ...model.aliases]);
 }
 
 /** @throws {ModelShutDownError} from the shutdown date on */

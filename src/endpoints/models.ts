@@ -108,8 +108,7 @@ export async function sendPublicModels(
   const { id, endpointsOf } = endpoint;
   const find = (name: string): Model => {
     const model = catalog.listed(name);
-    const isShown =
-      model && publicModels && [model.id, ...model.aliases].some((each) => publicModels.allows(each));
+    const isShown = model && publicModels?.allowsModel([model.id, ...model.aliases]);
     if (!isShown) throw new ModelNotFoundError(name, catalog.near(name, publicModels || undefined));
     return model;
   };

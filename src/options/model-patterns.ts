@@ -3,7 +3,7 @@ export class ModelPatterns {
   readonly patterns: readonly string[];
   /** Equal patterns have equal names. */
   readonly name: string;
-  /** What an ID must match too. */
+  /** What a model must match too. */
   readonly within: ModelPatterns | undefined;
   readonly #parts: readonly (readonly string[])[];
 
@@ -15,7 +15,13 @@ export class ModelPatterns {
   }
 
   allows(id: string): boolean {
-    return this.#parts.some((parts) => matches(id, parts)) && (this.within?.allows(id) ?? true);
+    return this.allowsModel([id]);
+  }
+
+  /** @param names - the model's ID and aliases; what is within may allow another of them */
+  allowsModel(names: readonly string[]): boolean {
+    const isMatch = names.some((name) => this.#parts.some((parts) => matches(name, parts)));
+    return isMatch && (this.within?.allowsModel(names) ?? true);
   }
 }
 

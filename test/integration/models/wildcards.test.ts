@@ -146,6 +146,20 @@ describe('an alias', () => {
     ]);
   });
 
+  it('is allowed by a key where the account is allowed its model by another name, and is listed then', async () => {
+    await start({ 'acme/fast': { ...MODEL, aliases: ['fast'] }, 'acme/other': MODEL, mine: MODEL });
+    await gateway.router.accounts.update('acct', { models: ['acme/*'] });
+    const { key } = await gateway.router.keys.create({ account: 'acct', models: ['fast', 'mine'] });
+    const headers = { authorization: `Bearer ${key}` };
+    const status = async (model: string): Promise<number> =>
+      (await gateway.post({ ...QUESTION, model }, { headers })).status;
+    expect(await Promise.all(['fast', 'acme/fast', 'acme/other', 'mine'].map(status))).toEqual([
+      200, 200, 403, 403,
+    ]);
+    const { data } = (await (await gateway.fetch('/models', { headers })).json()) as { data: unknown[] };
+    expect(data).toMatchObject([{ id: 'acme/fast' }]);
+  });
+
   it('comes before a wildcard', async () => {
     await start({ '*': STAR, 'acme/fast': { ...MODEL, aliases: ['fast'] } });
     expect(await asked('fast')).toBe('upstream-model');
