@@ -343,7 +343,7 @@ function settledUsage(
   const { modelId, model, provider, usesByok } = target;
   const { startedAt, stream } = terms;
   const firstByteAt = answer?.firstByteAt;
-  const finishReason = answer?.meter.failed === true ? 'error' : answer?.meter.finishReason;
+  const finishReason = answer?.meter.finishReason;
   const settled: Writable<SettledUsage> = {
     promptTokens: usage.promptTokens,
     cachedTokens: usage.cachedTokens,

@@ -161,9 +161,9 @@ export class UsageMeter implements EventStreamListener {
     return this.#reader.finished;
   }
 
-  /** The first finish reason of a choice, as the provider wrote it. */
+  /** The first finish reason of a choice, as the provider wrote it; `error` if the answer reported an error. */
   get finishReason(): string | undefined {
-    return this.#reader.finishReason;
+    return this.failed ? 'error' : this.#reader.finishReason;
   }
 
   /** Whether some choice has a finish reason, or `[DONE]` was seen. */

@@ -113,7 +113,7 @@ export interface ResponseEnded extends RequestStarted {
   readonly durationMs: number;
   /** Undefined without a hold. */
   readonly ending?: Ending;
-  /** The provider's `finish_reason` of the first choice. */
+  /** The provider's `finish_reason` of the first choice; `error` if the answer reported an error. */
   readonly finishReason?: string;
   /** There was a hold: `onSettled` reports, or has reported, the charge. */
   readonly admitted: boolean;

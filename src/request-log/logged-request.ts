@@ -34,7 +34,7 @@ export interface LoggedRequest {
   /** From its arrival to its end, in ms. */
   readonly durationMs: number;
   readonly ending?: Ending;
-  /** As reported by the provider, e.g. `stop`. */
+  /** As reported by the provider, e.g. `stop`; `error` if the answer reported an error. */
   readonly finishReason?: string;
   /** `refused`: without a hold. `unsettled`: the charge isn't posted yet. `voided`: nothing is charged. */
   readonly state: 'refused' | 'unsettled' | 'voided' | 'settled';

@@ -18,7 +18,15 @@ import {
   QUESTION,
   startGateway,
 } from '../../helpers/gateway.ts';
-import { answerJson, answerStream, completionBody, STREAM } from '../../helpers/provider.ts';
+import {
+  answerJson,
+  answerStream,
+  completionBody,
+  event,
+  STREAM,
+  text,
+  USAGE_EVENT,
+} from '../../helpers/provider.ts';
 import { startTwoTargets } from '../faults/two-targets.ts';
 
 async function start(options: GatewayOptions = {}): Promise<Gateway> {
@@ -246,6 +254,24 @@ describeEachStore('the log of requests', (ledger) => {
     expect(data['is_byok']).toBe(false);
     expect([data['latency'], data['generation_time']].every(Number.isInteger)).toBe(true);
     expect((await lookUp(router, 'other')).status).toBe(404);
+  });
+
+  it('answers GET /generation of an answer with an error as the books did', async () => {
+    const from = ledger()();
+    const store = typeof from === 'string' ? openStore(from) : from;
+    const gateway = await start({ store });
+    const error = event({ error: { message: 'no' } });
+    gateway.provider.script = answerStream([text('hello', 'stop'), USAGE_EVENT, error]);
+    const id = await ask(gateway, { ...QUESTION, stream: true });
+    await expect
+      .poll(async () => (await gateway.router.requestLog.search()).requests)
+      .toMatchObject([{ id, state: 'settled', finishReason: 'error' }]);
+    const failed = { ending: 'finished', finish_reason: 'error', native_finish_reason: 'error' };
+    const books = (await (await gateway.fetch(`/generation?id=${id}`)).json()) as Found;
+    expect(books.data).toMatchObject(failed);
+    Object.assign(store, { request: async () => undefined });
+    const kept = (await (await gateway.fetch(`/generation?id=${id}`)).json()) as Found;
+    expect(kept.data).toMatchObject(failed);
   });
 
   it('answers GET /generation of no request that never got its charge, once the books have forgotten it', async () => {
