@@ -3,7 +3,10 @@ import type { Quote } from '../metering/estimate.ts';
 import type { Target } from '../catalog/model.ts';
 
 /** What a request asks for, as far as it decides whether its abandoned answer is read on. */
-export type AbandonedQuote = Pick<Quote, 'size' | 'predictedTokens' | 'features' | 'webSearchesNeeded'>;
+export type AbandonedQuote = Pick<
+  Quote,
+  'size' | 'predictedTokens' | 'features' | 'searches' | 'webSearchesNeeded'
+>;
 
 /** Whether a target's answer is read on to its usage after its client disconnects.
  *
@@ -31,11 +34,13 @@ function cannotBeEstimated({
   size,
   predictedTokens,
   features = [],
+  searches = false,
   webSearchesNeeded,
 }: AbandonedQuote): boolean {
   const { images, audioBytes, files, linkedFiles } = size;
   const media = images + audioBytes + files + linkedFiles;
-  return predictedTokens !== undefined || media > 0 || features.length > 0 || webSearchesNeeded > 0;
+  const runsTools = features.length > 0 || searches || webSearchesNeeded > 0;
+  return predictedTokens !== undefined || media > 0 || runsTools;
 }
 
 /** Sound and images in an answer have prices of their own. */

@@ -155,11 +155,11 @@ describe('an answer that its client leaves, of a model that shows what it counts
     file: { file_data: 'data:application/pdf;base64,AAAA', filename: 'a.pdf' },
   });
   const SOUND = asks({ type: 'input_audio', input_audio: { data: 'AAAA', format: 'mp3' } });
-  const model = (pricing: object = {}): GatewayOptions => ({
+  const model = (pricing: object = {}, name = 'upstream-model'): GatewayOptions => ({
     learnsOfLeavers: true,
     models: {
       'acme/fast': {
-        targets: ['loopback/upstream-model'],
+        targets: [`loopback/${name}`],
         pricing: { ...PRICING, ...pricing },
         contextWindow: 1_000_000,
         maxOutputTokens: 1000,
@@ -205,6 +205,7 @@ describe('an answer that its client leaves, of a model that shows what it counts
     ['has a file', model(), FILE],
     ['has sound', model(), SOUND],
     ['may search', model({ webSearch: '0.02' }), QUESTIONS],
+    ['has a model that always searches', model({ request: '0.02' }, 'gpt-4o-search-preview'), QUESTIONS],
     ['has a model whose images have a price', model({ imageOutput: '30' }), QUESTIONS],
     ['has a model whose sound has a price', model({ audioOutput: '80' }), QUESTIONS],
   ])('is charged as if the client had stayed if its request %s', async (_what, options, question) => {
