@@ -9,7 +9,6 @@ import {
   withSearches,
 } from '../metering/estimate.ts';
 import { type AskedFeature, feesAtMost } from '../metering/server-tool-fees.ts';
-import { searchesByName } from '../catalog/implied-prices.ts';
 import type { Model, Target } from '../catalog/model.ts';
 import type { OutputLimits } from '../catalog/provider.ts';
 import type { OutputLimitField } from '../options/provider-options.ts';
@@ -39,7 +38,7 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
     webSearches: model.webSearches,
     webSearchesNeeded: usesSearches(request, model) ? model.webSearches : model.webSearchesNeeded,
     features: isBilled ? features : undefined,
-    searches: model.targets.some(({ model: name, provider }) => searchesByName(name, provider)) || undefined,
+    searches: model.targets.some((target) => target.searches) || undefined,
     fees: isBilled
       ? model.targets.reduce((most, target) => larger(most, feesAt(target, features)), 0n)
       : undefined,

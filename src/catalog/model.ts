@@ -85,6 +85,8 @@ export interface Target {
   readonly model: string;
   /** Key for health and learned behavior: the upstream model, or the wildcard pattern, because clients choose the names it expands to. */
   readonly healthKey: string;
+  /** Its name says that it searches without being asked, for a fee. */
+  readonly searches: boolean;
   /** The client's price for answers of this target. */
   readonly price: Price;
   /** The client's price with its own key. */

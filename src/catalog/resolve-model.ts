@@ -28,6 +28,7 @@ import { STRATEGIES } from '../options/strategies.ts';
 import { suggestion } from '../platform/did-you-mean.ts';
 import { answerPlan } from './answer-plan.ts';
 import { resolveTargetRules } from './resolve-body-rules.ts';
+import { searchesByName } from './implied-prices.ts';
 import type { Model, Target, TargetOutput } from './model.ts';
 import { assertCovers } from './ceilings.ts';
 import { resolveDeprecation } from './resolve-deprecation.ts';
@@ -225,6 +226,7 @@ function resolveTarget(
     provider,
     model: given.model,
     healthKey: given.model,
+    searches: searchesByName(given.model, provider),
     price,
     byokPrice: byokPrice ?? ofModel.byokPrice ?? price,
     usesByok: false,
