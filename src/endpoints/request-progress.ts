@@ -17,7 +17,7 @@ import type { ActiveRequest } from '../observability/active-request.ts';
 import type { RequestTrace } from '../observability/request-trace.ts';
 import { asError } from '../platform/as-error.ts';
 import { type AbandonedQuote, isReadToEnd } from '../upstream/abandoned-answers.ts';
-import type { AttemptProgress, Abortable, RunningAttempts } from '../upstream/attempt.ts';
+import type { AttemptProgress, Abortable, RunningAttempt, RunningAttempts } from '../upstream/attempt.ts';
 import type { AttemptReport } from '../upstream/circuit-breaker.ts';
 import { errorInAnswer, isSilent } from '../upstream/provider-errors.ts';
 import type { CountedRequest } from '../upstream/provider-words.ts';
@@ -61,6 +61,8 @@ export class RequestProgress implements AttemptProgress {
   readonly #active: ActiveRequest;
   #outcome: Outcome;
   #running: Slot<Abortable> | undefined;
+  /** Undefined if there were others. */
+  #onlyAttempt: RunningAttempt | undefined;
   #detached: DetachedRead | undefined;
   #report: AttemptReport | undefined;
   #counted: CountedRequest | undefined;
@@ -112,8 +114,14 @@ export class RequestProgress implements AttemptProgress {
     return this.#detached;
   }
 
-  attempting(running: Abortable): void {
+  /** Nothing sends the request's bytes any more. */
+  get isWritten(): boolean {
+    return this.#onlyAttempt?.isWritten === true;
+  }
+
+  attempting(running: RunningAttempt): void {
     this.#attempt = this.#attempts += 1;
+    this.#onlyAttempt = this.#attempts === 1 ? running : undefined;
     this.#forgetRunning();
     this.#running = this.#services.running.add(running);
   }

@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
+import { isNode } from '../platform/node-version.ts';
 import { TurnBudget } from './turns.ts';
 
 /** The bytes of a body in the chunks that they arrived in. A large body is never concatenated just to be sent on. */
@@ -9,6 +10,10 @@ export type BodyChunks = readonly Buffer[];
 const SMALL_CHUNK_BYTES = 1024;
 const MAX_BLOCK_BYTES = 65_536;
 const NO_BLOCK: Buffer = Buffer.alloc(0);
+/** Smaller chunks are left to the garbage collector. */
+export const MIN_FREED_BYTES = 4096;
+/** Other runtimes may still send bytes that they have reported as written. */
+const canFree = isNode(process.versions);
 
 /** Collects chunks in little more memory than they have bytes, however small they are. */
 export class ChunkCollector {
@@ -74,6 +79,19 @@ export function appendChunks(chunks: Buffer | BodyChunks, more: Buffer | BodyChu
     else all.push(chunk);
   }
   return all;
+}
+
+/**
+ * Returns the memory of chunks to the operating system, where it would wait for a collection: V8 collects its whole heap for each 64 MB of
+ * them. The chunks are empty afterwards, so nothing may use their bytes any more: not the app, and no write that has begun.
+ */
+export function freeChunks(chunks: BodyChunks): void {
+  if (!canFree) return;
+  for (const { buffer, length } of chunks) {
+    // Others may be in the same memory.
+    const isAlone = buffer.byteLength === length && buffer instanceof ArrayBuffer;
+    if (isAlone && length >= MIN_FREED_BYTES) buffer.transfer(0);
+  }
 }
 
 /** All bytes in one buffer; copies if there are several chunks. */

@@ -1,4 +1,7 @@
-import type { Readable } from 'node:stream';
+import { EventEmitter } from 'node:events';
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 
 import type { Answer } from '../async/answer.ts';
 import { PassingMap } from '../async/passing-map.ts';
@@ -14,7 +17,14 @@ import { asError } from '../platform/as-error.ts';
 import type { ChatRequest, OptionalFields } from './chat-request.ts';
 import { ChatRequestScanner, scanAtOnce, scanWhole } from './scan-request.ts';
 import type { Exchange, RequestBody } from './exchange.ts';
-import { concatChunks, byteLength, ChunkCollector, type BodyChunks } from './body-chunks.ts';
+import {
+  type BodyChunks,
+  byteLength,
+  ChunkCollector,
+  concatChunks,
+  freeChunks,
+  MIN_FREED_BYTES,
+} from './body-chunks.ts';
 import { MAX_PART_BYTES, Turns, readBuffered } from './turns.ts';
 
 export interface BodyLimits extends SizeLimits, OptionalFields {}
@@ -28,7 +38,19 @@ export interface SizeLimits {
 export interface ReadRequest {
   /** Released once an answer has begun, so that a long stream doesn't keep its prompt in memory. */
   body: BodyChunks;
+  /** The router alone has read the bytes. */
+  readonly isOwn: boolean;
   readonly request: ChatRequest;
+}
+
+/**
+ * Lets go of a request's bytes.
+ *
+ * @param isUnused - no other part of the router reads them any more: they are freed at once, if the app doesn't have them either
+ */
+export function releaseBody(read: ReadRequest, isUnused: boolean): void {
+  if (isUnused && read.isOwn) freeChunks(read.body);
+  read.body = [];
 }
 
 /**
@@ -51,19 +73,20 @@ export function readChatRequest(
     return scanBuffer(bytes, limits);
   }
   checkAnnounced(headers, limits);
-  const whole = readBuffered(body.stream, headers['content-length']);
-  if (!whole) return scanStream(body.stream, headers, limits, buffer);
+  const { stream } = body;
+  const whole = readBuffered(stream, headers['content-length']);
+  if (!whole) return scanStream(stream, headers, limits, buffer);
   buffer.hold(whole.length);
-  return scanBuffer(whole, limits);
+  return scanBuffer(whole, limits, whole.length >= MIN_FREED_BYTES && isReadBy(0, stream));
 }
 
 /** Scans a small body at once, a large one in several turns of the event loop. */
-export function scanBuffer(bytes: Buffer, limits: BodyLimits): Answer<ReadRequest> {
+export function scanBuffer(bytes: Buffer, limits: BodyLimits, isOwn: boolean = false): Answer<ReadRequest> {
   const body = [bytes];
   if (bytes.length > MAX_PART_BYTES) {
-    return scanWhole(bytes, limits).then((request) => ({ body, request }));
+    return scanWhole(bytes, limits).then((request) => ({ body, isOwn, request }));
   }
-  return { body, request: scanAtOnce(bytes, limits) };
+  return { body, isOwn, request: scanAtOnce(bytes, limits) };
 }
 
 /** Scans a body as it arrives. */
@@ -74,9 +97,9 @@ async function scanStream(
   buffer: Pick<BodyBuffer, 'hold'>,
 ): Promise<ReadRequest> {
   const scanner = new ChatRequestScanner(limits);
-  const body = await collect(stream, limits, { scanner, buffer });
+  const { chunks: body, isOwn } = await collect(stream, limits, { scanner, buffer });
   checkComplete(byteLength(body), headers['content-length']);
-  return { body, request: scanner.end() };
+  return { body, isOwn, request: scanner.end() };
 }
 
 /**
@@ -96,7 +119,8 @@ export async function readBytes(
     return bytes;
   }
   checkAnnounced(headers, limits);
-  const bytes = concatChunks(await collect(body.stream, limits, buffer && { buffer }));
+  const { chunks } = await collect(body.stream, limits, buffer && { buffer });
+  const bytes = concatChunks(chunks);
   checkComplete(bytes.length, headers['content-length']);
   return bytes;
 }
@@ -136,9 +160,10 @@ function collect(
   stream: Readable,
   limits: SizeLimits,
   { scanner, buffer }: ChunkObservers = {},
-): Promise<BodyChunks> {
+): Promise<Pick<ReadRequest, 'isOwn'> & { readonly chunks: BodyChunks }> {
   return new Promise((resolve, reject) => {
     const chunks = new ChunkCollector();
+    let isOwn = isReadBy(0, stream);
     let length = 0;
     let rejection: unknown;
     let isEnded = false;
@@ -185,6 +210,7 @@ function collect(
       const chunk =
         typeof given === 'string' ? Buffer.from(given, stream.readableEncoding ?? undefined) : given;
       length += chunk.length;
+      isOwn &&= isReadBy(1, stream);
       attempt(() => {
         if (length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
         buffer?.hold(chunk.length);
@@ -197,7 +223,7 @@ function collect(
       isEnded = true;
       turns.end(() => {
         settle(() => {
-          resolve(chunks.take());
+          resolve({ chunks: chunks.take(), isOwn });
         });
       });
     }
@@ -218,6 +244,24 @@ function collect(
     if (stream.readableEnded) onEnd();
     else if (stream.destroyed) onCut();
   });
+}
+
+/**
+ * Whether this many listeners, and nothing else, get a body's bytes. Node makes them for the listeners of a request that came by a socket. Others
+ * may have those of another stream, or of a request whose methods are not Node's: tools of observability replace them.
+ */
+function isReadBy(listeners: number, stream: Readable): boolean {
+  return (
+    stream instanceof IncomingMessage &&
+    stream.socket instanceof Socket &&
+    stream.socket.bytesRead > 0 &&
+    stream.listenerCount('data') === listeners &&
+    stream.listenerCount('readable') === 0 &&
+    stream.on === Readable.prototype.on &&
+    stream.push === Readable.prototype.push &&
+    stream.read === Readable.prototype.read &&
+    stream.emit === EventEmitter.prototype.emit
+  );
 }
 
 function ignore(): void {}

@@ -36,7 +36,7 @@ export interface AttemptProgress {
   /** A target is tried next. Returns the detached read of its answer, for a client that disconnects. */
   asking(target: Target): DetachedRead;
   /** An attempt was started; `running` can abort it until the last byte of its answer. */
-  attempting(running: Abortable): void;
+  attempting(running: RunningAttempt): void;
   /** The request head was written to a connected socket: the provider may bill the request. */
   dispatched(): void;
   /** The provider rejected it: nothing is owed. */
@@ -47,6 +47,11 @@ export interface AttemptProgress {
 
 export interface Abortable {
   abort(reason: Error): void;
+}
+
+export interface RunningAttempt extends Abortable {
+  /** The request's bytes have left: this attempt doesn't need them any more. */
+  readonly isWritten: boolean;
 }
 
 /**
@@ -79,7 +84,7 @@ interface Unanswered {
   readonly reject: (error: Error) => void;
 }
 
-class Attempt implements SendListener, Abortable {
+class Attempt implements SendListener, RunningAttempt {
   /** Released with the answer, which keeps this object for as long as it lasts. It stays after a failure. */
   #unanswered: Unanswered | undefined;
   #timeouts: AttemptTimeouts;
@@ -118,6 +123,10 @@ class Attempt implements SendListener, Abortable {
       // A request that was not sent costs nothing.
       if (!this.#isConnected || !detached.begin(abort)) abort(new ClientDisconnectedError());
     });
+  }
+
+  get isWritten(): boolean {
+    return this.#sending?.isWritten === true;
   }
 
   abort(reason: Error): void {

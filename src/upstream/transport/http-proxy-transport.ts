@@ -95,6 +95,10 @@ class ProxiedRequest implements Sending {
     return this.#reused !== undefined && this.#reused.bytesRead === this.#bytesBefore;
   }
 
+  get isWritten(): boolean {
+    return this.#outgoing?.writableFinished === true;
+  }
+
   abort(reason: Error): void {
     if (this.#outgoing) this.#aborted ??= reason;
     else this.#withdraw(reason);

@@ -79,6 +79,10 @@ export class Http2Request implements Sending, BodySource {
     return this.#wasRefused;
   }
 
+  get isWritten(): boolean {
+    return this.#other?.isWritten ?? this.#stream?.writableFinished === true;
+  }
+
   abort(reason: Error): void {
     if (this.#other) {
       this.#other.abort(reason);

@@ -45,6 +45,8 @@ export interface Sending {
   readonly diedUnanswered: boolean;
   /** The provider said, by HTTP/2, that it has not processed it. */
   readonly wasRefused: boolean;
+  /** The operating system has all of the request's bytes: they may change, and nothing else is sent. False if that isn't known. */
+  readonly isWritten: boolean;
 }
 
 /** Sends POST requests to providers and keeps the connections. */

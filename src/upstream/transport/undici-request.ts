@@ -37,6 +37,8 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
   /** Released once given to undici. */
   #request: UpstreamRequest | undefined;
   #connection: RequestConnection | undefined;
+  /** Undefined for a short body. */
+  #chunks: ReleasedChunks | undefined;
   #controller: Controller | undefined;
   #body: PushBody | undefined;
   #aborted: Error | undefined;
@@ -60,8 +62,18 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
     if (!request) throw new TypeError('The request was sent');
     this.#request = undefined;
     this.#connection = connection;
-    const { path, headers } = request;
-    return { path, method: 'POST', headers, body: bodyFor(request, connection) };
+    const { path, headers, body, isStream } = request;
+    const [only, second] = body;
+    const isShort = !second && only !== undefined && only.length <= MAX_BUFFERED_BYTES;
+    if (isShort && !isStream) return { path, method: 'POST', headers, body: only };
+    this.#chunks = new ReleasedChunks(body, connection);
+    // undici's types don't have iterables, which its documentation does.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    return { path, method: 'POST', headers, body: this.#chunks as unknown as Buffer };
+  }
+
+  get isWritten(): boolean {
+    return this.#chunks?.areTaken === true && this.#connection?.socket?.writableLength === 0;
   }
 
   abort(reason: Error): void {
@@ -177,16 +189,10 @@ function joinRepeated(headers: IncomingHttpHeaders): void {
 /** Longer bodies, and those of streams, are given to undici so that it can't keep them for as long as the answer lasts. */
 const MAX_BUFFERED_BYTES = 16_384;
 
-function bodyFor({ body, isStream }: UpstreamRequest, connection: RequestConnection): Buffer {
-  const [only, second] = body;
-  if (!isStream && !second && only && only.length <= MAX_BUFFERED_BYTES) return only;
-  // undici's types don't have iterables, which its documentation does.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return new ReleasedChunks(body, connection) as unknown as Buffer;
-}
-
 /** Yields the chunks, and keeps none. They leave together with the head, in one system call, if the socket takes them all. */
 class ReleasedChunks implements Iterable<Buffer> {
+  /** undici has written all of them to the socket. */
+  areTaken = false;
   readonly #bytes: number;
   /** In reverse: the next one is the last. */
   readonly #left: Buffer[];
@@ -205,6 +211,8 @@ class ReleasedChunks implements Iterable<Buffer> {
     if (isCorked) socket.cork();
     try {
       for (let chunk = this.#left.pop(); chunk; chunk = this.#left.pop()) yield chunk;
+      // undici asks for the next one once it has written the last.
+      this.areTaken = true;
     } finally {
       if (isCorked) socket.uncork();
     }

@@ -54,6 +54,7 @@ const QUOTE: AbandonedQuote = {
 };
 
 class Running {
+  isWritten = false;
   aborted: Error | undefined;
   abort(reason: Error): void {
     this.aborted = reason;

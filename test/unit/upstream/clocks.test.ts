@@ -142,7 +142,12 @@ describe('the clocks of an attempt', () => {
     const transport = {
       send: (_request: UpstreamRequest, listener: SendListener) => {
         sendings.push(listener);
-        return { wasRefused: true, diedUnanswered: false, abort: (reason: Error) => aborted.push(reason) };
+        return {
+          wasRefused: true,
+          diedUnanswered: false,
+          isWritten: false,
+          abort: (reason: Error) => aborted.push(reason),
+        };
       },
     };
     const client = { throwIfDisconnected: () => {}, onDisconnect: () => {} };
