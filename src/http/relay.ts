@@ -10,6 +10,7 @@ import type { AnswerEditor } from './answer-editor.ts';
 import type { DetachedRead } from './detached-reads.ts';
 import type { ClientConnection, ClientResponse, Exchange } from './exchange.ts';
 import { appendChunks, concatChunks } from './body-chunks.ts';
+import { leaveTogether } from './leave-together.ts';
 import { interruptedEnd, type RelayEnd, withheldEnd } from './relay-end.ts';
 import { SecretRedactor } from './secret-redactor.ts';
 import { Stalls } from './stalls.ts';
@@ -188,6 +189,7 @@ class Relay implements BodyReader, TurnReader {
 
   #send(chunk: Buffer): void {
     this.#heartbeat?.touch();
+    leaveTogether(this.#response);
     if (this.#response.write(chunk)) return;
     if (!this.#onDrain) {
       this.#onDrain = () => {

@@ -1,0 +1,109 @@
+import { once } from 'node:events';
+import * as http from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { leaveTogether } from '../../../src/http/leave-together.ts';
+import { listen, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { answerStream, STREAM } from '../../helpers/provider.ts';
+
+let server: http.Server;
+let responses: http.ServerResponse[];
+
+beforeEach(async () => {
+  responses = [];
+  server = http.createServer((_request, response) => {
+    responses.push(response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+
+afterEach(async () => {
+  server.closeAllConnections();
+  server.close();
+  await once(server, 'close');
+});
+
+/** Asks for two answers; returns them, and what their clients have read. */
+async function twoAnswers(): Promise<{ sockets: (Socket | null)[]; read: string[] }> {
+  const read = ['', ''];
+  for (const n of [0, 1]) {
+    const request = http.request({ port: (server.address() as AddressInfo).port, agent: false });
+    request.on('error', () => {});
+    request.on('response', (answer) => {
+      answer.on('data', (bytes: Buffer) => (read[n] += bytes.toString()));
+      answer.on('error', () => {});
+    });
+    request.end();
+    await expect.poll(() => responses.length).toBe(n + 1);
+  }
+  return { sockets: responses.map(({ socket }) => socket), read };
+}
+
+describe('what is written to several responses in one turn', () => {
+  it('leaves at the end of the turn', async () => {
+    const { sockets, read } = await twoAnswers();
+    const lengths = (): (number | undefined)[] => sockets.map((socket) => socket?.writableCorked);
+    for (const response of responses) {
+      leaveTogether(response);
+      response.write('one ');
+    }
+    await Promise.resolve();
+    expect(lengths()).toEqual([1, 1]);
+    for (const response of responses) {
+      leaveTogether(response);
+      response.write('two');
+    }
+    expect(lengths()).toEqual([1, 1]);
+    await turn();
+    expect(lengths()).toEqual([0, 0]);
+    await expect.poll(() => read).toEqual(['one two', 'one two']);
+  });
+
+  it('leaves at once where a response ends', async () => {
+    const { sockets, read } = await twoAnswers();
+    const [first, second] = responses;
+    for (const response of responses) {
+      leaveTogether(response);
+      response.write('one ');
+    }
+    first?.end('end');
+    expect(sockets.map((socket) => socket?.writableCorked)).toEqual([0, 1]);
+    second?.destroy();
+    await turn();
+    await expect.poll(() => read[0]).toBe('one end');
+  });
+});
+
+describe('the chunks of a stream', () => {
+  it('leave at the end of the turn', async () => {
+    const corked: (number | undefined)[] = [];
+    const gateway = await startGateway({}, (router) =>
+      listen(
+        http.createServer((request, response) => {
+          const write = response.write.bind(response);
+          response.write = (chunk: unknown): boolean => {
+            // Node itself lets it leave at the next tick.
+            process.nextTick(() => process.nextTick(() => corked.push(response.socket?.writableCorked)));
+            return write(chunk);
+          };
+          void router(request, response);
+        }),
+        '/v1',
+      ),
+    );
+    try {
+      gateway.provider.script = answerStream(STREAM, 2);
+      const response = await gateway.post({ ...QUESTION, stream: true });
+      expect(await response.text()).toContain('[DONE]');
+      // The last one may come with the end, which lets it leave at once.
+      expect(corked.slice(0, -1)).toEqual(corked.slice(1).map(() => 1));
+      expect(corked.length).toBeGreaterThan(2);
+    } finally {
+      await gateway.close();
+    }
+  });
+});
