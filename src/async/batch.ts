@@ -1,3 +1,6 @@
+// Not the global one, which tests of an app replace: an immediate that is lost would stop the batch for ever.
+import { setImmediate } from 'node:timers';
+
 /**
  * Takes the same step of many requests in a row: at the end of the turn of the event loop in which they came to it.
  *

@@ -61,7 +61,7 @@ export class RequestProgress implements AttemptProgress {
   readonly #active: ActiveRequest;
   #outcome: Outcome;
   #running: Slot<Abortable> | undefined;
-  /** Undefined if there were others. */
+  /** Undefined unless there has been exactly one. */
   #onlyAttempt: RunningAttempt | undefined;
   #detached: DetachedRead | undefined;
   #report: AttemptReport | undefined;

@@ -82,15 +82,21 @@ export function appendChunks(chunks: Buffer | BodyChunks, more: Buffer | BodyChu
 }
 
 /**
- * Returns the memory of chunks to the operating system, where it would wait for a collection: V8 collects its whole heap for each 64 MB of
- * them. The chunks are empty afterwards, so nothing may use their bytes any more: not the app, and no write that has begun.
+ * Frees the memory of chunks at once. Left to V8, it takes a collection of the whole heap for each 64 MB of them.
+ *
+ * The chunks are empty afterwards, so nothing may use their bytes any more: not the app, and no write that has begun.
  */
 export function freeChunks(chunks: BodyChunks): void {
   if (!canFree) return;
   for (const { buffer, length } of chunks) {
     // Others may be in the same memory.
     const isAlone = buffer.byteLength === length && buffer instanceof ArrayBuffer;
-    if (isAlone && length >= MIN_FREED_BYTES) buffer.transfer(0);
+    if (!isAlone || length < MIN_FREED_BYTES) continue;
+    try {
+      buffer.transfer(0);
+    } catch {
+      // Some memory can't be detached.
+    }
   }
 }
 

@@ -38,18 +38,18 @@ export interface SizeLimits {
 export interface ReadRequest {
   /** Released once an answer has begun, so that a long stream doesn't keep its prompt in memory. */
   body: BodyChunks;
-  /** The router alone has read the bytes. */
-  readonly isOwn: boolean;
+  /** Neither the app nor a tool has the bytes, too. */
+  readonly isExclusive: boolean;
   readonly request: ChatRequest;
 }
 
 /**
  * Lets go of a request's bytes.
  *
- * @param isUnused - no other part of the router reads them any more: they are freed at once, if the app doesn't have them either
+ * @param isUnused - nothing in the router reads them any more: they are freed at once if they are exclusive, too
  */
 export function releaseBody(read: ReadRequest, isUnused: boolean): void {
-  if (isUnused && read.isOwn) freeChunks(read.body);
+  if (isUnused && read.isExclusive) freeChunks(read.body);
   read.body = [];
 }
 
@@ -74,19 +74,25 @@ export function readChatRequest(
   }
   checkAnnounced(headers, limits);
   const { stream } = body;
-  const whole = readBuffered(stream, headers['content-length']);
+  const length = headers['content-length'];
+  const isExclusive = Number(length) >= MIN_FREED_BYTES && hasOnlyListeners(stream, 0);
+  const whole = readBuffered(stream, length);
   if (!whole) return scanStream(stream, headers, limits, buffer);
   buffer.hold(whole.length);
-  return scanBuffer(whole, limits, whole.length >= MIN_FREED_BYTES && isReadBy(0, stream));
+  return scanBuffer(whole, limits, isExclusive);
 }
 
 /** Scans a small body at once, a large one in several turns of the event loop. */
-export function scanBuffer(bytes: Buffer, limits: BodyLimits, isOwn: boolean = false): Answer<ReadRequest> {
+export function scanBuffer(
+  bytes: Buffer,
+  limits: BodyLimits,
+  isExclusive: boolean = false,
+): Answer<ReadRequest> {
   const body = [bytes];
   if (bytes.length > MAX_PART_BYTES) {
-    return scanWhole(bytes, limits).then((request) => ({ body, isOwn, request }));
+    return scanWhole(bytes, limits).then((request) => ({ body, isExclusive, request }));
   }
-  return { body, isOwn, request: scanAtOnce(bytes, limits) };
+  return { body, isExclusive, request: scanAtOnce(bytes, limits) };
 }
 
 /** Scans a body as it arrives. */
@@ -97,9 +103,9 @@ async function scanStream(
   buffer: Pick<BodyBuffer, 'hold'>,
 ): Promise<ReadRequest> {
   const scanner = new ChatRequestScanner(limits);
-  const { chunks: body, isOwn } = await collect(stream, limits, { scanner, buffer });
+  const { chunks: body, isExclusive } = await collect(stream, limits, { scanner, buffer });
   checkComplete(byteLength(body), headers['content-length']);
-  return { body, isOwn, request: scanner.end() };
+  return { body, isExclusive, request: scanner.end() };
 }
 
 /**
@@ -160,10 +166,10 @@ function collect(
   stream: Readable,
   limits: SizeLimits,
   { scanner, buffer }: ChunkObservers = {},
-): Promise<Pick<ReadRequest, 'isOwn'> & { readonly chunks: BodyChunks }> {
+): Promise<Pick<ReadRequest, 'isExclusive'> & { readonly chunks: BodyChunks }> {
   return new Promise((resolve, reject) => {
     const chunks = new ChunkCollector();
-    let isOwn = isReadBy(0, stream);
+    let isExclusive = hasOnlyListeners(stream, 0);
     let length = 0;
     let rejection: unknown;
     let isEnded = false;
@@ -210,7 +216,7 @@ function collect(
       const chunk =
         typeof given === 'string' ? Buffer.from(given, stream.readableEncoding ?? undefined) : given;
       length += chunk.length;
-      isOwn &&= isReadBy(1, stream);
+      isExclusive &&= hasOnlyListeners(stream, 1);
       attempt(() => {
         if (length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
         buffer?.hold(chunk.length);
@@ -223,7 +229,7 @@ function collect(
       isEnded = true;
       turns.end(() => {
         settle(() => {
-          resolve({ chunks: chunks.take(), isOwn });
+          resolve({ chunks: chunks.take(), isExclusive });
         });
       });
     }
@@ -246,21 +252,27 @@ function collect(
   });
 }
 
+/** As they were when the router was loaded. */
+// oxlint-disable typescript/unbound-method -- they are compared only
+const { on, push, read } = Readable.prototype;
+const { emit } = EventEmitter.prototype;
+// oxlint-enable typescript/unbound-method
+
 /**
  * Whether this many listeners, and nothing else, get a body's bytes. Node makes them for the listeners of a request that came by a socket. Others
- * may have those of another stream, or of a request whose methods are not Node's: tools of observability replace them.
+ * may have those of another stream, or of a request whose methods were replaced, as tools of observability do.
  */
-function isReadBy(listeners: number, stream: Readable): boolean {
+function hasOnlyListeners(stream: Readable, count: number): boolean {
   return (
     stream instanceof IncomingMessage &&
     stream.socket instanceof Socket &&
     stream.socket.bytesRead > 0 &&
-    stream.listenerCount('data') === listeners &&
+    stream.listenerCount('data') === count &&
     stream.listenerCount('readable') === 0 &&
-    stream.on === Readable.prototype.on &&
-    stream.push === Readable.prototype.push &&
-    stream.read === Readable.prototype.read &&
-    stream.emit === EventEmitter.prototype.emit
+    stream.on === on &&
+    stream.push === push &&
+    stream.read === read &&
+    stream.emit === emit
   );
 }
 

@@ -189,7 +189,6 @@ class Relay implements BodyReader, TurnReader {
 
   #send(chunk: Buffer): void {
     this.#heartbeat?.touch();
-    leaveTogether(this.#response);
     if (this.#response.write(chunk)) return;
     if (!this.#onDrain) {
       this.#onDrain = () => {
@@ -232,6 +231,8 @@ class Relay implements BodyReader, TurnReader {
     if (this.#end) return;
     const isFirst = this.#firstByteAt === undefined;
     this.#firstByteAt ??= performance.now();
+    // The first one leaves at once: what began in this turn is relayed in a row.
+    if (!isFirst) leaveTogether(this.#response);
     this.#answer.idleTimeout.touch();
     this.#turns.take(isFirst && this.#heartbeat ? this.#heartbeat.followedBy(chunk) : chunk);
   }

@@ -1,4 +1,4 @@
-import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import { ClientRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
@@ -96,7 +96,8 @@ class ProxiedRequest implements Sending {
   }
 
   get isWritten(): boolean {
-    return this.#outgoing?.writableFinished === true;
+    const outgoing = this.#outgoing;
+    return outgoing?.writableFinished === true && outgoing.write === write && outgoing.end === end;
   }
 
   abort(reason: Error): void {
@@ -194,6 +195,10 @@ class ProxiedRequest implements Sending {
     });
   }
 }
+
+/** As they were when the router was loaded: tools that replace them may keep what is written. */
+// oxlint-disable-next-line typescript/unbound-method -- they are compared only
+const { write, end } = ClientRequest.prototype;
 
 /** Events that don't come after the head of an answer. */
 const BEFORE_ANSWER: readonly string[] = ['socket', 'information', 'upgrade', 'response'];

@@ -45,7 +45,7 @@ export interface Sending {
   readonly diedUnanswered: boolean;
   /** The provider said, by HTTP/2, that it has not processed it. */
   readonly wasRefused: boolean;
-  /** The operating system has all of the request's bytes: they may change, and nothing else is sent. False if that isn't known. */
+  /** The operating system has all of the request's bytes, and no tool has them: they may be freed. False if that isn't known. */
   readonly isWritten: boolean;
 }
 

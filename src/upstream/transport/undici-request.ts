@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 
@@ -37,7 +38,7 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
   /** Released once given to undici. */
   #request: UpstreamRequest | undefined;
   #connection: RequestConnection | undefined;
-  /** Undefined for a body in one piece, which undici writes together with the head. */
+  /** Undefined for a body that is given as a buffer, which undici writes together with the head. */
   #chunks: ReleasedChunks | undefined;
   #controller: Controller | undefined;
   #body: PushBody | undefined;
@@ -64,7 +65,8 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
     this.#connection = connection;
     const { path, headers, body, isStream } = request;
     const [only, second] = body;
-    const isShort = only !== undefined && only.length <= (isStream ? MAX_KEPT_BYTES : MAX_BUFFERED_BYTES);
+    const isShort =
+      only !== undefined && only.length <= (isStream ? MAX_KEPT_BYTES_OF_STREAM : MAX_KEPT_BYTES);
     if (isShort && !second) return { path, method: 'POST', headers, body: only };
     this.#chunks = new ReleasedChunks(body, connection);
     // undici's types don't have iterables, which its documentation does.
@@ -73,7 +75,11 @@ export class UndiciRequest implements Dispatcher.DispatchHandler, Sending, BodyS
   }
 
   get isWritten(): boolean {
-    return this.#chunks?.areTaken !== false && this.#connection?.socket?.writableLength === 0;
+    return (
+      this.#chunks?.areTaken !== false &&
+      this.#connection?.socket?.writableLength === 0 &&
+      !chunkSent.hasSubscribers
+    );
   }
 
   abort(reason: Error): void {
@@ -186,10 +192,13 @@ function joinRepeated(headers: IncomingHttpHeaders): void {
   }
 }
 
+/** It passes each chunk to its subscribers. */
+const chunkSent = channel('undici:request:bodyChunkSent');
+
 /** undici keeps a body in one piece until its answer is over. Longer ones are given to it so that it can't, which costs 10 µs. */
-const MAX_BUFFERED_BYTES = 65_536;
+const MAX_KEPT_BYTES = 65_536;
 /** The same for a stream, whose answer takes long: there it costs the first event 0.2 ms. */
-const MAX_KEPT_BYTES = 4096;
+const MAX_KEPT_BYTES_OF_STREAM = 4096;
 
 /** Yields the chunks, and keeps none. They leave together with the head, in one system call, if the socket takes them all. */
 class ReleasedChunks implements Iterable<Buffer> {

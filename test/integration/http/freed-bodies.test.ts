@@ -1,4 +1,5 @@
-import { once } from 'node:events';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { EventEmitter, once } from 'node:events';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as https from 'node:https';
@@ -316,6 +317,12 @@ describe('bytes that the app has, too,', () => {
       }),
     ],
     [
+      'by a listener for one chunk that waits',
+      mountAfter((request) => {
+        request.once('data', keep).pause();
+      }),
+    ],
+    [
       'by a method in place of read',
       mountAfter((request) => {
         const read = request.read.bind(request);
@@ -334,6 +341,43 @@ describe('bytes that the app has, too,', () => {
     expect(freedBytes).toBe(0);
     reuseMemory();
     expect(Buffer.concat(kept).toString() === body).toBe(true);
+  });
+
+  it('stay where a method of all requests was replaced', async () => {
+    const replaced = vi.spyOn(EventEmitter.prototype, 'emit');
+    const gateway = await start({});
+    const response = await gateway.post(bodyOf(300_000));
+    expect(await response.text()).toBe(COMPLETION);
+    expect(replaced).toHaveBeenCalled();
+    expect(freedBytes).toBe(0);
+  });
+
+  it('stay where a tool sees what is sent', async () => {
+    const tool = (message: unknown): void => {
+      kept.push(Reflect.get(Object(message), 'chunk'));
+    };
+    subscribe('undici:request:bodyChunkSent', tool);
+    // oxlint-disable-next-line typescript/unbound-method -- it is called with its request
+    const { end } = http.ClientRequest.prototype;
+    vi.spyOn(http.ClientRequest.prototype, 'end').mockImplementation(function keepAndEnd(
+      this: http.ClientRequest,
+      ...args: unknown[]
+    ) {
+      kept.push(...args.filter((each) => Buffer.isBuffer(each)));
+      return Reflect.apply(end, this, args);
+    });
+    try {
+      const gateway = await start({});
+      for (const bytes of [30_000, 300_000]) {
+        const response = await gateway.post(bodyOf(bytes));
+        expect(await response.text()).toBe(COMPLETION);
+      }
+      expect(freedBytes).toBe(0);
+      expect(kept.length).toBeGreaterThan(1);
+      expect(kept.map((chunk) => chunk.length > 0)).not.toContain(false);
+    } finally {
+      unsubscribe('undici:request:bodyChunkSent', tool);
+    }
   });
 
   it('stay where the app made the request', async () => {

@@ -186,8 +186,7 @@ describe('what is logged where the host has no onError', () => {
     const logged: string[] = [];
     console.error = (...line: unknown[]): void => void logged.push(line.join(' '));
     const gateway = await startGateway({ hooks: { onError: undefined as never } });
-    await gateway.provider.close();
-    gateway.provider.close = async () => {};
+    gateway.provider.script = (response) => void response.destroy();
     const response = await gateway.post(QUESTION);
     await gateway.close();
     console.error = log;
