@@ -1,8 +1,8 @@
 import { type Answer, isLater } from '../async/answer.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
-import type { BodyChunks } from '../http/body-chunks.ts';
-import { type BodyBuffer, type BufferedBytes, readChatRequest, releaseBody } from '../http/read-body.ts';
+import { type BodyChunks, freeChunks } from '../http/body-chunks.ts';
+import { type BodyBuffer, type BufferedBytes, readChatRequest } from '../http/read-body.ts';
 import { readClientRouting } from '../http/client-routing.ts';
 import { parametersOf } from '../http/request-parameters.ts';
 import type { DetachedReads } from '../http/detached-reads.ts';
@@ -92,7 +92,8 @@ export async function chatCompletion(
     const result = await send(admitted, incoming, progress, services);
     progress.answered(result);
     if (result.failure) services.onError(result.failure, exchange.id);
-    releaseBody(read, progress.isWritten && !guard);
+    if (read.isExclusive && !guard && progress.isWritten) freeChunks(read.body);
+    read.body = [];
     if (guard) await guard.allows(result.answer);
     const { detached } = progress;
     const relaying = relayAnswer(result, { exchange, client, detached }, admitted, services);

@@ -17,14 +17,7 @@ import { asError } from '../platform/as-error.ts';
 import type { ChatRequest, OptionalFields } from './chat-request.ts';
 import { ChatRequestScanner, scanAtOnce, scanWhole } from './scan-request.ts';
 import type { Exchange, RequestBody } from './exchange.ts';
-import {
-  type BodyChunks,
-  byteLength,
-  ChunkCollector,
-  concatChunks,
-  freeChunks,
-  MIN_FREED_BYTES,
-} from './body-chunks.ts';
+import { type BodyChunks, byteLength, ChunkCollector, concatChunks, MIN_FREED_BYTES } from './body-chunks.ts';
 import { MAX_PART_BYTES, Turns, readBuffered } from './turns.ts';
 
 export interface BodyLimits extends SizeLimits, OptionalFields {}
@@ -41,16 +34,6 @@ export interface ReadRequest {
   /** Neither the app nor a tool has the bytes, too. */
   readonly isExclusive: boolean;
   readonly request: ChatRequest;
-}
-
-/**
- * Lets go of a request's bytes.
- *
- * @param isUnused - nothing in the router reads them any more: they are freed at once if they are exclusive, too
- */
-export function releaseBody(read: ReadRequest, isUnused: boolean): void {
-  if (isUnused && read.isExclusive) freeChunks(read.body);
-  read.body = [];
 }
 
 /**
