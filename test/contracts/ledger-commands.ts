@@ -757,7 +757,7 @@ async function apply(
     case 'tick':
       break;
   }
-  if (side instanceof LedgerModel) clock.now += each.ms;
+  if (side instanceof LedgerModel) clock.now = Math.max(clock.now + each.ms, side.earliest());
   return clock.now;
 }
 

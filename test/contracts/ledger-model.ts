@@ -755,6 +755,12 @@ export class LedgerModel {
     return (result) => ({ ...result, ...this.#at(name), ...rolledBack });
   }
 
+  /** How far back the clock may be set: a store may have forgotten a deletion of a day ago, so it must stay a day ago. */
+  earliest(): number {
+    const { now } = this.#clock;
+    return Math.max(0, ...[...this.#deletions.values()].map((at) => at + DAY).filter((time) => time <= now));
+  }
+
   #at(name: string): At {
     return { now: this.#clock.now, seq: BigInt(this.#accounts.get(name)?.lines.length ?? 0) };
   }

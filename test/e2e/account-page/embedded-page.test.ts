@@ -69,7 +69,7 @@ describe.skipIf(!CHROMIUM)("the account page in a host's page", () => {
   beforeEach(async () => {
     shown = await startAccountPage(browser, { isSignedOut: true, hostPages: HOST_PAGES });
     await shown.page.goto(`${shown.origin}/host`);
-    await shown.page.waitForFunction('globalThis.mountAccountPage !== undefined');
+    await isLoaded();
   });
 
   afterEach(async () => {
@@ -77,6 +77,13 @@ describe.skipIf(!CHROMIUM)("the account page in a host's page", () => {
     expect(shown.problems).toEqual([]);
   });
 
+  /** By `evaluate`, which the page's policy does not stop: `waitForFunction` evaluates again inside of the page. */
+  const isLoaded = (): Promise<void> =>
+    expect
+      .poll(() =>
+        shown.page.evaluate('globalThis.mounted === undefined && globalThis.mountAccountPage !== undefined'),
+      )
+      .toBe(true);
   const mount = (options: string): Promise<unknown> =>
     shown.page.evaluate(
       `void (globalThis.mounted = mountAccountPage(document.querySelector('#account'), ${options}))`,
@@ -142,9 +149,7 @@ describe.skipIf(!CHROMIUM)("the account page in a host's page", () => {
     await mountEither();
     await page.locator('#report .card').first().waitFor();
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.waitForFunction(
-      'globalThis.mounted === undefined && globalThis.mountAccountPage !== undefined',
-    );
+    await isLoaded();
     await mountEither();
     await page.getByText('Enter one of your API keys').waitFor();
     expect(shown.problems.filter((text) => !text.includes('status of 401'))).toEqual([]);
