@@ -1,5 +1,6 @@
 import { type Answer, answerOf, isLater } from '../async/answer.ts';
 import { SlotList } from '../async/slot-list.ts';
+import { TimerWheel } from '../async/timer-wheel.ts';
 import {
   type Admit,
   type AdmitResult,
@@ -33,6 +34,8 @@ export interface HoldKeeperOptions {
   readonly tell: (event: LedgerEvent) => void;
   /** @default none */
   readonly thresholds?: ThresholdWatch | undefined;
+  /** Has the times at which leases are renewed. @default one of its own */
+  readonly wheel?: TimerWheel;
 }
 
 /** The members of an admit that are the same for every hold, in its terms. */
@@ -64,6 +67,7 @@ export class HoldKeeper {
     onError,
     tell,
     thresholds,
+    wheel = new TimerWheel(),
   }: HoldKeeperOptions) {
     this.store = store;
     this.leaseMs = leaseMs;
@@ -71,7 +75,7 @@ export class HoldKeeper {
     this.tell = tell;
     this.#clock = clock ?? clockOf(store);
     this.#thresholds = thresholds;
-    this.renewal = new LeaseRenewal(renewMs);
+    this.renewal = new LeaseRenewal(renewMs, wheel);
   }
 
   /**
@@ -131,7 +135,7 @@ export class HoldKeeper {
       },
     );
     const place = this.#posting.add({ requestId, done });
-    void done.finally(() => {
+    void done.then(() => {
       this.#posting.delete(place);
     });
   }

@@ -1,5 +1,5 @@
 import { asError } from '../platform/as-error.ts';
-import { type Slot, SlotList } from '../async/slot-list.ts';
+import { Deadline, type TimerWheel } from '../async/timer-wheel.ts';
 import { type ExtendResult, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 
 /** Time from the start of an answer to the first checkpoint: most requests have ended by then. */
@@ -9,19 +9,28 @@ const MIN_IN_FLIGHT = 16;
 /** With more holds, one of a hundred is in flight: then no lease ends at a store that takes a second for each. */
 const HOLDS_IN_FLIGHT = 100;
 
-/** The lease of a hold, for its renewal alone. */
-export interface Lease {
-  /** Undefined if it isn't renewed, or not any more. */
-  slot: Slot<LeasedHold> | undefined;
-  /** Of its next renewal; undefined while that is due or in flight. */
-  timer: NodeJS.Timeout | undefined;
-}
-
 /** A hold whose lease is renewed while it is open. */
 export interface LeasedHold {
-  readonly lease: Lease;
+  /** For its renewal alone; undefined if it isn't renewed, or not any more. */
+  lease: Lease | undefined;
   renew(): Promise<ExtendResult>;
   report(error: Error): void;
+}
+
+/** The lease of a hold: the time of its next renewal, unless that is due or in flight. */
+export class Lease extends Deadline {
+  readonly hold: LeasedHold;
+  readonly #renewal: LeaseRenewal;
+
+  constructor(hold: LeasedHold, renewal: LeaseRenewal) {
+    super();
+    this.hold = hold;
+    this.#renewal = renewal;
+  }
+
+  override reached(): void {
+    this.#renewal.due(this);
+  }
 }
 
 /** Renews the leases of running holds, each on its own schedule, so that renewals don't come in bursts.
@@ -31,68 +40,72 @@ export interface LeasedHold {
  */
 export class LeaseRenewal {
   readonly #intervalMs: number;
-  readonly #holds = new SlotList<LeasedHold>();
-  /** Holds whose renewal is due, in order; some of them may have ended. */
-  #due: LeasedHold[] = [];
+  readonly #wheel: TimerWheel;
+  /** Holds that are renewed. */
+  #size = 0;
+  /** Leases whose renewal is due, in order; the holds of some of them may have ended. */
+  #due: Lease[] = [];
   #inFlight = 0;
+  #isStopped = false;
   /** The store was unavailable at the last renewal: reported once, not for each hold. */
   #isUnavailable = false;
 
-  constructor(intervalMs: number) {
+  constructor(intervalMs: number, wheel: TimerWheel) {
     this.#intervalMs = intervalMs;
+    this.#wheel = wheel;
   }
 
   /** Starts the renewals of a new hold. */
   add(hold: LeasedHold): void {
-    hold.lease.slot = this.#holds.add(hold);
-    this.#schedule(hold, this.#intervalMs);
+    if (this.#isStopped) return;
+    this.#size += 1;
+    const lease = new Lease(hold, this);
+    hold.lease = lease;
+    this.#wheel.set(lease, this.#intervalMs);
   }
 
   /** Schedules the first checkpoint of an answer that has begun. */
-  soon(hold: LeasedHold): void {
-    const { timer } = hold.lease;
-    if (!timer) return;
-    clearTimeout(timer);
-    this.#schedule(hold, Math.min(FIRST_RENEWAL_MS, this.#intervalMs));
+  soon({ lease }: LeasedHold): void {
+    if (lease?.isSet) this.#wheel.set(lease, Math.min(FIRST_RENEWAL_MS, this.#intervalMs));
   }
 
   delete(hold: LeasedHold): void {
     const { lease } = hold;
-    if (!lease.slot) return;
-    this.#holds.delete(lease.slot);
-    lease.slot = undefined;
-    clearTimeout(lease.timer);
+    if (!lease) return;
+    this.#size -= 1;
+    hold.lease = undefined;
+    this.#wheel.clear(lease);
   }
 
+  /** Renews no lease any more. */
   stop(): void {
-    for (const hold of this.#holds.values()) this.delete(hold);
+    this.#isStopped = true;
+    this.#due = [];
   }
 
-  #schedule(hold: LeasedHold, ms: number): void {
-    const { lease } = hold;
-    const timer = setTimeout(() => {
-      lease.timer = undefined;
-      this.#due.push(hold);
-      this.#renewDue();
-    }, ms);
-    lease.timer = timer.unref();
+  /** The time of its next renewal has come. */
+  due(lease: Lease): void {
+    if (this.#isStopped) return;
+    this.#due.push(lease);
+    this.#renewDue();
   }
 
   #renewDue(): void {
-    const most = Math.max(MIN_IN_FLIGHT, this.#holds.size / HOLDS_IN_FLIGHT);
+    const most = Math.max(MIN_IN_FLIGHT, this.#size / HOLDS_IN_FLIGHT);
     while (this.#inFlight < most) {
-      const hold = this.#due.shift();
-      if (!hold) return;
-      if (!hold.lease.slot) continue;
+      const lease = this.#due.shift();
+      if (!lease) return;
+      if (lease.hold.lease !== lease) continue;
       this.#inFlight += 1;
-      void this.#renew(hold).finally(() => {
+      void this.#renew(lease).finally(() => {
         this.#inFlight -= 1;
         this.#renewDue();
       });
     }
   }
 
-  async #renew(hold: LeasedHold): Promise<void> {
+  async #renew(lease: Lease): Promise<void> {
+    const { hold } = lease;
     try {
       const { code } = await hold.renew();
       this.#isUnavailable = false;
@@ -103,6 +116,6 @@ export class LeaseRenewal {
       if (!isUnavailable || !this.#isUnavailable) hold.report(asError(error));
       this.#isUnavailable ||= isUnavailable;
     }
-    if (hold.lease.slot) this.#schedule(hold, this.#intervalMs);
+    if (hold.lease === lease && !this.#isStopped) this.#wheel.set(lease, this.#intervalMs);
   }
 }

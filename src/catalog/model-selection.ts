@@ -31,8 +31,8 @@ export function askedModels(
   catalog: Catalog,
   readsSuffixes: boolean,
 ): AskedModels {
+  if (others.length === 0) return [askedModel(name, catalog, readsSuffixes)];
   const asked = (each: string): AskedModel => askedModel(each, catalog, readsSuffixes);
-  if (others.length === 0) return [asked(name)];
   const byId = new Map<string, AskedModel>();
   for (const each of [name, ...others].map(asked)) {
     const id = catalog.get(each.id)?.id ?? each.id;
@@ -114,6 +114,7 @@ export function assertServed(model: Model): void {
 
 /** Merges models for a quote: all prices, the largest limits, the first model's ID. */
 export function mergeForQuote(models: SelectedModels): Model {
+  if (models.length === 1) return models[0];
   const [first, ...rest] = models;
   return rest.reduce(
     (sum, model) => ({

@@ -218,7 +218,11 @@ function errorInside({ status, meter }: RelayedAnswer, secret: string | undefine
 function isProviderFailure(
   error: unknown,
 ): error is UpstreamError | UpstreamAnswerError | UpstreamTimeoutError {
-  return [UpstreamError, UpstreamAnswerError, UpstreamTimeoutError].some((kind) => error instanceof kind);
+  return (
+    error instanceof UpstreamError ||
+    error instanceof UpstreamAnswerError ||
+    error instanceof UpstreamTimeoutError
+  );
 }
 
 function endingOfError(error: unknown): Ending {

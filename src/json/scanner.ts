@@ -49,8 +49,10 @@ export class JsonScanner<Mark extends string> {
   readonly #root: Mark;
   #mark: Mark;
   #inArray = false;
+  /** Of the containers around the current one, as many as are open: both lists keep their length, so that none is made again. */
   readonly #marks: Mark[] = [];
   readonly #arrays: boolean[] = [];
+  #depth = 0;
 
   readonly #token = {
     start: 0,
@@ -87,10 +89,7 @@ export class JsonScanner<Mark extends string> {
     this.#base = 0;
     this.#mark = this.#root;
     this.#inArray = false;
-    if (this.#marks.length > 0) {
-      this.#marks.length = 0;
-      this.#arrays.length = 0;
-    }
+    this.#depth = 0;
     this.#token.spaces = 0;
     this.#token.bytes = NOTHING;
     this.#string.reset();
@@ -131,12 +130,12 @@ export class JsonScanner<Mark extends string> {
 
   /** Whether the root object, array or string is closed: only white space may follow. */
   get isClosed(): boolean {
-    return this.#next === COMMA && this.#marks.length === 0;
+    return this.#next === COMMA && this.#depth === 0;
   }
 
   /** Whether an object or array is open. */
   get isOpen(): boolean {
-    return this.#marks.length > 0;
+    return this.#depth > 0;
   }
 
   /** The unfinished string value: the mark of its container, and its characters so far. */
@@ -175,7 +174,7 @@ export class JsonScanner<Mark extends string> {
           this.#next = VALUE;
           break;
         case 0x2c: // ,
-          if (this.#next !== COMMA || this.#marks.length === 0) return this.#unexpected(i);
+          if (this.#next !== COMMA || this.#depth === 0) return this.#unexpected(i);
           this.#next = this.#inArray ? VALUE : KEY;
           break;
         case 0x7b: // {
@@ -185,7 +184,7 @@ export class JsonScanner<Mark extends string> {
           i = this.#open(bytes, i, to, 'array') - 1;
           break;
         case 0x7d: // }
-          if (this.#inArray || this.#marks.length === 0) return this.#unexpected(i);
+          if (this.#inArray || this.#depth === 0) return this.#unexpected(i);
           if (this.#next !== COMMA && this.#next !== FIRST_KEY) return this.#unexpected(i);
           this.#close(i);
           break;
@@ -209,15 +208,16 @@ export class JsonScanner<Mark extends string> {
 
   /** @returns the index after it; `to` if no value may begin here */
   #open(bytes: Uint8Array, i: number, to: number, kind: 'object' | 'array'): number {
-    if (this.#next > FIRST_ELEMENT || this.#marks.length === MAX_DEPTH) {
+    if (this.#next > FIRST_ELEMENT || this.#depth === MAX_DEPTH) {
       this.#setFault(this.#next > FIRST_ELEMENT ? 'byte' : 'depth', this.#base + i);
       return to;
     }
     this.#begin(i, i, this.#next);
     this.#endToken(bytes, i + 1, i + 1);
     const mark = this.#listener.value(this.#mark, kind, this.#token);
-    this.#marks.push(this.#mark);
-    this.#arrays.push(this.#inArray);
+    this.#marks[this.#depth] = this.#mark;
+    this.#arrays[this.#depth] = this.#inArray;
+    this.#depth += 1;
     this.#mark = mark;
     this.#inArray = kind === 'array';
     this.#next = this.#inArray ? FIRST_ELEMENT : FIRST_KEY;
@@ -225,11 +225,11 @@ export class JsonScanner<Mark extends string> {
   }
 
   #close(i: number): void {
-    const mark = this.#marks.pop() ?? this.#root;
+    this.#depth -= 1;
     this.#token.end = this.#base + i + 1;
     this.#listener.close(this.#mark, this.#token);
-    this.#mark = mark;
-    this.#inArray = this.#arrays.pop() === true;
+    this.#mark = this.#marks[this.#depth] ?? this.#root;
+    this.#inArray = this.#arrays[this.#depth] === true;
     this.#next = COMMA;
   }
 

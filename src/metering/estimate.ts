@@ -118,14 +118,29 @@ export interface Quote extends QuoteRequest {
 }
 
 export function quoteFor(request: QuoteRequest): Quote {
-  const { size, budgets, bounds, contextWindow = Infinity, outputCap, n } = request;
-  const promptTokens = Math.min(promptTokensEstimate(size, budgets), contextWindow);
+  const { size, budgets, bounds, contextWindow, outputCap, modelOutputCap, n, prices } = request;
+  const { webSearches, webSearchesNeeded, predictedTokens, features, searches, fees } = request;
+  const promptTokens = Math.min(promptTokensEstimate(size, budgets), contextWindow ?? Infinity);
   const maxPromptTokens = promptTokensAtMost(size, bounds, contextWindow);
   const media = mediaTokensAtMost(size, bounds) - mediaTokens(size, budgets);
   const promptTokensNeeded = Math.min(promptTokens + Math.max(media, 0), maxPromptTokens);
   const minOutput = Math.min(MIN_OUTPUT_TOKENS, outputCap);
+  // Not by a spread: what is added to one takes twice the memory.
   return {
-    ...request,
+    size,
+    budgets,
+    bounds,
+    contextWindow,
+    outputCap,
+    modelOutputCap,
+    n,
+    webSearches,
+    predictedTokens,
+    webSearchesNeeded,
+    features,
+    searches,
+    fees,
+    prices,
     maximum: dearest(maxPromptTokens, n * outputCap, request),
     minimum: dearest(maxPromptTokens, n * minOutput, withSearches(request, request.webSearchesNeeded)),
     // Few requests search.

@@ -64,15 +64,17 @@ export function createHookRunner(given: Hooks | readonly Hooks[] = []): HookRunn
 }
 
 /** Calls all hooks; undefined if there are none. */
-function allOf<Args extends readonly unknown[]>(
-  hooks: readonly (((...args: Args) => unknown) | undefined)[],
-): ((...args: Args) => void) | undefined {
+function allOf<Event, Context = void>(
+  hooks: readonly (Hook<Event, Context> | undefined)[],
+): ((event: Event, context: Context) => void) | undefined {
   const present = hooks.filter((hook) => hook !== undefined);
   if (present.length === 0) return undefined;
-  return (...args) => {
-    for (const hook of present) guard(() => hook(...args));
+  return (event, context) => {
+    for (const hook of present) callHook(hook, event, context);
   };
 }
+
+type Hook<Event, Context> = (event: Event, context: Context) => unknown;
 
 /** The hook; an error that it fails to take is logged to stderr, as the client may be told that the operator knows. */
 function orLogged(hook: ErrorHook): ErrorHook {
@@ -124,8 +126,13 @@ function upstreamHeadersOf(hooks: readonly Hooks['upstreamHeaders'][]): Upstream
 
 /** Calls code of the app, logging what it throws or rejects with. */
 export function guard(call: () => unknown): void {
+  callHook(call, undefined, undefined);
+}
+
+/** As `guard`, without a function for each call: two hooks are called for each request. */
+function callHook<Event, Context>(hook: Hook<Event, Context>, event: Event, context: Context): void {
   try {
-    const given = call();
+    const given = hook(event, context);
     if (isLater(given)) Promise.resolve(given).catch(logError);
   } catch (error) {
     logError(error);

@@ -1,3 +1,4 @@
+import { TimerWheel } from '../async/timer-wheel.ts';
 import { BillingService, type BillingServiceOptions } from '../billing/billing-service.ts';
 import { ThresholdWatch } from '../billing/threshold-watch.ts';
 import { TopUps } from '../billing/top-ups.ts';
@@ -116,6 +117,7 @@ export function createServices(
   const sessionTokens = resolveSessions(options.sessions);
   const thresholds = resolveThresholds(options.thresholds);
   const topUps = thresholds.topUp && new TopUps({ store, topUp: thresholds.topUp, onError });
+  const wheel = new TimerWheel();
   const billing = new BillingService({
     thresholds: new ThresholdWatch({ thresholds, topUps, tell: emit, onError }),
     store,
@@ -128,6 +130,7 @@ export function createServices(
     },
     onError,
     tell: emit,
+    wheel,
     ...leaseTimers,
   });
   return {
@@ -163,7 +166,7 @@ export function createServices(
       return current.catalog;
     },
     discovery: current.discovery,
-    ...createUpstream(options, settings, agents, breakers, fleet, bucketMs),
+    ...createUpstream(options, settings, agents, { breakers, fleet, wheel }, bucketMs),
     agents,
     calibrations,
     buffered: new BufferedBytes(settings),
@@ -175,8 +178,7 @@ function createUpstream(
   options: ChatCompletionsRouterOptions,
   { retries }: Settings,
   agents: Agents,
-  breakers: CircuitBreakers,
-  fleet: FleetSync | undefined,
+  { breakers, fleet, wheel }: Pick<RouterServices, 'breakers' | 'fleet'> & { readonly wheel: TimerWheel },
   bucketMs: number | undefined,
 ): Pick<
   RouterServices,
@@ -198,7 +200,7 @@ function createUpstream(
   const providerKeys = new ProviderKeys();
   const capacity = new Capacity({ fleet, bucketMs });
   const recentErrors = new RecentErrors();
-  const client = new ProviderClient(transport, providerKeys, recentErrors, capacity);
+  const client = new ProviderClient(transport, providerKeys, recentErrors, capacity, wheel);
   return {
     transport,
     breakers,

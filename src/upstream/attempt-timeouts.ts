@@ -1,4 +1,4 @@
-import { Timeout } from '../async/timeout.ts';
+import { Deadline, type TimerWheel } from '../async/timer-wheel.ts';
 import { UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
 import type { Sending } from './transport/transport.ts';
@@ -8,11 +8,12 @@ import type { Sending } from './transport/transport.ts';
  * At most one of the first three runs at a time, besides the total. The one that
  * expires aborts the attempt, with its own error.
  *
- * One timer serves them all. It is set for the earliest deadline, and stays when
- * that deadline moves away, as it does with each chunk: when it fires, it checks
- * again. So most requests set one timer in all.
+ * One deadline of the wheel serves them all. It is set for the earliest of them, and
+ * stays when that moves away, as it does with each chunk: when it is reached, it is
+ * checked again. So most requests set it once.
  */
-export class AttemptTimeouts {
+export class AttemptTimeouts extends Deadline {
+  readonly #wheel: TimerWheel;
   readonly #timeouts: Timeouts;
   readonly #attempt: Pick<Sending, 'abort'>;
   readonly #startedAt = performance.now();
@@ -20,18 +21,20 @@ export class AttemptTimeouts {
   readonly #totalAt: number;
   #phase: 'connect' | 'first_byte' | 'idle' = 'connect';
   #phaseEndsAt = NEVER;
-  /** When the timer fires, unless the event loop is blocked. */
-  #timerAt = NEVER;
-  #timer: Timeout | undefined;
+  /** What the wheel has of them. */
+  #setFor = NEVER;
+  #lastTurn: NodeJS.Immediate | undefined;
   #isStopped = false;
 
   /** @param spentMs - time already used of the total, which all sendings of a request share */
-  constructor(timeouts: Timeouts, spentMs: number, attempt: Pick<Sending, 'abort'>) {
+  constructor(timeouts: Timeouts, spentMs: number, attempt: Pick<Sending, 'abort'>, wheel: TimerWheel) {
+    super();
+    this.#wheel = wheel;
     this.#timeouts = timeouts;
     this.#attempt = attempt;
     this.#totalAt = Math.max(0, Math.ceil(timeouts.totalMs - spentMs));
     this.#phaseEndsAt = Math.ceil(timeouts.connectMs);
-    this.#setTimer(0);
+    this.#set(0);
   }
 
   /** The connection is established; the wait for the answer's head begins. */
@@ -56,7 +59,8 @@ export class AttemptTimeouts {
 
   stop(): void {
     this.#isStopped = true;
-    this.#timer?.clear();
+    this.#wheel.clear(this);
+    clearImmediate(this.#lastTurn);
   }
 
   #start(phase: 'first_byte' | 'idle', ms: number): void {
@@ -64,7 +68,7 @@ export class AttemptTimeouts {
     const now = this.#now();
     this.#phase = phase;
     this.#phaseEndsAt = now + Math.ceil(ms);
-    if (this.#phaseEndsAt < this.#timerAt) this.#setTimer(now);
+    if (this.#phaseEndsAt < this.#setFor) this.#set(now);
   }
 
   /** Rounded down, so that no timeout expires early. */
@@ -72,18 +76,24 @@ export class AttemptTimeouts {
     return Math.trunc(performance.now() - this.#startedAt);
   }
 
-  #setTimer(now: number): void {
-    this.#timer?.clear();
-    this.#timerAt = Math.min(this.#phaseEndsAt, this.#totalAt);
-    this.#timer = new Timeout(this.#timerAt - now, this.#onTimer);
+  #set(now: number): void {
+    this.#setFor = Math.min(this.#phaseEndsAt, this.#totalAt);
+    this.#wheel.set(this, this.#setFor - now);
   }
 
-  readonly #onTimer = (): void => {
+  /** Lets the sockets be read once more. */
+  override reached(): void {
+    this.#lastTurn = setImmediate(() => {
+      this.#judge();
+    });
+  }
+
+  #judge(): void {
     const now = this.#now();
     if (now >= this.#phaseEndsAt) this.#expire(this.#phase);
     else if (now >= this.#totalAt) this.#expire('total');
-    else this.#setTimer(now);
-  };
+    else this.#set(now);
+  }
 
   #expire(timeout: 'connect' | 'first_byte' | 'idle' | 'total'): void {
     this.stop();

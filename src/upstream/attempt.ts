@@ -14,12 +14,14 @@ import { toAnswer } from './provider-answer.ts';
 import type { AnswerHead, Sending, SendListener, Transport, UpstreamRequest } from './transport/transport.ts';
 import type { Target } from '../catalog/model.ts';
 import { Batch } from '../async/batch.ts';
+import type { TimerWheel } from '../async/timer-wheel.ts';
 import { SlotList, type Slot } from '../async/slot-list.ts';
 import { RouterClosedError } from '../http/relay-end.ts';
 
 export interface AttemptTerms {
   readonly transport: Transport;
   readonly timeouts: Timeouts;
+  readonly wheel: TimerWheel;
   /** Arrival time of the client's request, from `performance.now()`: all sendings share the total. */
   readonly startedAt: number;
   readonly client: ClientConnection;
@@ -222,7 +224,7 @@ class Attempt implements SendListener, RunningAttempt {
   }
 
   #startTimeouts({ terms }: Unanswered): AttemptTimeouts {
-    return new AttemptTimeouts(terms.timeouts, performance.now() - terms.startedAt, this);
+    return new AttemptTimeouts(terms.timeouts, performance.now() - terms.startedAt, this, terms.wheel);
   }
 }
 

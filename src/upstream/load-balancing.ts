@@ -22,8 +22,9 @@ export interface OrderTerms {
  */
 export function targetsInOrder(models: SelectedModels, terms: OrderTerms): readonly [Target, ...Target[]] {
   const { byHand } = terms.breakers;
-  const [model, ...rest] = byHand.isEmpty ? models : withoutEjected(models, byHand);
-  if (rest.length === 0) return orderTargets(model, terms);
+  const served = byHand.isEmpty ? models : withoutEjected(models, byHand);
+  if (served.length === 1) return orderTargets(served[0], terms);
+  const [model, ...rest] = served;
   if (model.clientOrder?.acrossModels) {
     const others = rest.flatMap(({ targets }) => targets);
     return orderTargets({ ...model, targets: [...model.targets, ...others] }, terms);

@@ -1,4 +1,5 @@
 import { ProviderError, UpstreamAtCapacityError, UpstreamError } from '../errors/upstream-errors.ts';
+import type { TimerWheel } from '../async/timer-wheel.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import type { ClientConnection } from '../http/exchange.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
@@ -97,13 +98,21 @@ export class ProviderClient {
   readonly #keys: ProviderKeys;
   readonly #errors: RecentErrors;
   readonly #capacity: Capacity;
+  readonly #wheel: TimerWheel;
   readonly #includeUsage = new IncludeUsageSupport();
 
-  constructor(transport: Transport, keys: ProviderKeys, errors: RecentErrors, capacity: Capacity) {
+  constructor(
+    transport: Transport,
+    keys: ProviderKeys,
+    errors: RecentErrors,
+    capacity: Capacity,
+    wheel: TimerWheel,
+  ) {
     this.#transport = transport;
     this.#keys = keys;
     this.#errors = errors;
     this.#capacity = capacity;
+    this.#wheel = wheel;
   }
 
   /**
@@ -295,6 +304,7 @@ export class ProviderClient {
     const terms = {
       transport: this.#transport,
       timeouts: target.provider.timeouts,
+      wheel: this.#wheel,
       startedAt,
       client,
       detached,

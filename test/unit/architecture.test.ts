@@ -207,10 +207,10 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
 const TIMERS: Readonly<Record<string, string>> = {
   'page/polling.ts': 'refreshes a page',
   'async/timeout.ts': 'the wait itself',
+  'async/timer-wheel.ts': 'timeouts of attempts, and leases',
   'upstream/model-discovery.ts': 'asks for the lists again',
   'upstream/waiting-line.ts': 'looks again for room',
   'billing/adaptive-hold.ts': 'pauses between two tries',
-  'billing/lease-renewal.ts': 'renews leases',
   'billing/top-ups.ts': 'pauses between two tries',
   'cli/commands/plans.ts': 'lets gateways write what they had of a deleted account',
   'cli/demo/parrot/completion.ts': 'pauses between two tokens',

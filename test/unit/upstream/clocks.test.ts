@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { UpstreamTimeoutError } from '../../../src/index.ts';
 import type { ClientConnection } from '../../../src/http/exchange.ts';
+import { TimerWheel } from '../../../src/async/timer-wheel.ts';
 import { attempt } from '../../../src/upstream/attempt.ts';
 import { AttemptTimeouts } from '../../../src/upstream/attempt-timeouts.ts';
 import type { SendListener, Transport, UpstreamRequest } from '../../../src/upstream/transport/transport.ts';
@@ -10,13 +11,17 @@ const TIMEOUTS = { connectMs: 100, firstByteMs: 1000, idleMs: 200, totalMs: 5000
 
 describe('the clocks of an attempt', () => {
   let ranOut: string[];
+  let wheel: TimerWheel;
 
   beforeEach(() => {
     vi.useFakeTimers();
     ranOut = [];
+    wheel = new TimerWheel();
   });
 
   afterEach(() => {
+    // The wheel ticks once more, and stops.
+    vi.advanceTimersByTime(100);
     expect(vi.getTimerCount()).toBe(0);
     vi.useRealTimers();
   });
@@ -25,7 +30,7 @@ describe('the clocks of an attempt', () => {
     const abort = (reason: Error): void => {
       if (reason instanceof UpstreamTimeoutError) ranOut.push(reason.code);
     };
-    return new AttemptTimeouts(timeouts, spentMs, { abort });
+    return new AttemptTimeouts(timeouts, spentMs, { abort }, wheel);
   }
 
   /** The clock that ran out, and after how many ms more. */
@@ -155,6 +160,7 @@ describe('the clocks of an attempt', () => {
     const terms = {
       transport: transport as unknown as Transport,
       timeouts: { ...TIMEOUTS, connectMs: 10_000 },
+      wheel,
       startedAt: performance.now(),
       client: client as unknown as ClientConnection,
       progress,

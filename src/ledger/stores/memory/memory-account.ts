@@ -16,7 +16,14 @@ import type { AccountState, CompactedSums, JournalLine, UsageRow } from '../../c
 import { accountHolders } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { MemoryDimensions } from './memory-dimensions.ts';
-import { packLine, packRequest, unpackAmounts, unpackLine, unpackRequest } from './packed-rows.ts';
+import {
+  MAX_SUMMANDS_BYTES,
+  packLine,
+  packRequest,
+  unpackLine,
+  unpackRequest,
+  unpackSummands,
+} from './packed-rows.ts';
 import { TextArchive } from './text-archive.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
 
@@ -220,9 +227,9 @@ export class MemoryAccount implements AccountRows {
   compact(seq: bigint): void {
     const sums = this.#compacted;
     for (const place of this.#journal.splice(0, this.#linesUpTo(seq))) {
-      const line = unpackAmounts(this.#archive.read(place));
+      const line = unpackSummands(this.#archive.read(place, MAX_SUMMANDS_BYTES));
       this.#archive.delete(place);
-      sums.seq = line.seq;
+      sums.seq += 1n;
       sums.at = Math.max(sums.at, line.at);
       if (line.type === 'g' || line.type === 'a') sums.granted += line.amount;
       else if (line.type === 'x') sums.expired += line.amount;

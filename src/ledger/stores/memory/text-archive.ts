@@ -44,17 +44,23 @@ export class TextArchive<Retention extends string> {
     return index * SLAB_BYTES + at;
   }
 
-  read(place: number): string {
+  /** @param most - bytes to read, from its beginning */
+  read(place: number, most: number = Infinity): string {
     const { memory } = this.#slabAt(Math.floor(place / SLAB_BYTES));
     const at = place % SLAB_BYTES;
     const from = at + LENGTH_BYTES;
-    return memory.toString('utf8', from, from + memory.readUInt32LE(at));
+    return memory.toString('utf8', from, from + Math.min(memory.readUInt32LE(at), most));
   }
 
   delete(place: number): void {
     const index = Math.floor(place / SLAB_BYTES);
     this.#slabAt(index).texts -= 1;
-    if (![...this.#open.values()].includes(index)) this.#releaseIfEmpty(index);
+    if (!this.#isOpen(index)) this.#releaseIfEmpty(index);
+  }
+
+  #isOpen(index: number): boolean {
+    for (const open of this.#open.values()) if (open === index) return true;
+    return false;
   }
 
   #slabAt(index: number): Slab {
