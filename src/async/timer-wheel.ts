@@ -39,13 +39,14 @@ const SLOT_MS = 64;
 const SLOTS = 512;
 /** A tick that is later than this was delayed by a stall of this process. */
 const LATE_MS = 20;
+const MAX_STALL_MS = 5000;
 
 /**
  * One timer for the timeouts and leases of all requests, of which almost none is ever reached.
  *
  * Its clock stands still while this process is stalled, as far as its ticks show that: an event loop that was blocked runs its
- * timers before it reads its sockets, and would take its own stall for the silence of another. It runs at half of the speed of the
- * real one at least. It doesn't keep the process alive.
+ * timers before it reads its sockets, and would take its own stall for the silence of another. It stands still for `MAX_STALL_MS`
+ * at most, and after that for as long as it has run since: where all is slow, timeouts expire, too. It doesn't keep the process alive.
  */
 export class TimerWheel {
   readonly #slots: readonly Link[] = Array.from({ length: SLOTS }, () => new Link());
@@ -57,6 +58,8 @@ export class TimerWheel {
   #slot = 0;
   /** How much this clock is behind the real one. */
   #lostMs = 0;
+  /** For how long it may stand still. */
+  #stallMs = MAX_STALL_MS;
   #tickedAt = 0;
   /** When the next tick is; undefined if there is none. */
   #nextAt: number | undefined;
@@ -101,12 +104,9 @@ export class TimerWheel {
   }
 
   readonly #tick = (): void => {
+    const now = this.#resume(this.#nextAt ?? 0);
     this.#timer = undefined;
-    const before = this.#now();
-    const lateMs = before - (this.#nextAt ?? before);
     this.#nextAt = undefined;
-    if (lateMs > LATE_MS) this.#lostMs += Math.min(lateMs, (before - this.#tickedAt) / 2);
-    const now = this.#now();
     this.#tickedAt = now;
     const last = slotAt(now);
     let nextAt = Infinity;
@@ -121,6 +121,18 @@ export class TimerWheel {
       deadline.reached();
     }
   };
+
+  /** Goes on from a tick that was to be at this time. Returns the time. */
+  #resume(expectedAt: number): number {
+    const lateMs = this.#now() - expectedAt;
+    this.#stallMs = Math.min(MAX_STALL_MS, this.#stallMs + expectedAt - this.#tickedAt);
+    if (lateMs > LATE_MS) {
+      const lostMs = Math.min(lateMs, this.#stallMs);
+      this.#stallMs -= lostMs;
+      this.#lostMs += lostMs;
+    }
+    return this.#now();
+  }
 
   /** @returns when the first of those is due that stay */
   #takeDue(ring: Link, now: number): number {

@@ -24,7 +24,12 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
   const given = givenLimit(request);
   const { features } = request;
   const isBilled = features.length > 0;
-  const isObeyed = model.targets.every((target) => obeysLimit(request, limitsOf(target)));
+  let isObeyed = true;
+  let searches = false;
+  for (const target of model.targets) {
+    isObeyed &&= obeysLimit(request, limitsOf(target));
+    searches ||= target.searches;
+  }
   const asked = isObeyed ? given || most : most;
   return quoteFor({
     size: withAddedBytes(sizeOf(request), model.targets),
@@ -38,7 +43,7 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
     webSearches: model.webSearches,
     webSearchesNeeded: usesSearches(request, model) ? model.webSearches : model.webSearchesNeeded,
     features: isBilled ? features : undefined,
-    searches: model.targets.some((target) => target.searches) || undefined,
+    searches: searches || undefined,
     fees: isBilled
       ? model.targets.reduce((most, target) => larger(most, feesAt(target, features)), 0n)
       : undefined,
@@ -48,7 +53,8 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
 
 /** Counts what body rules may add as prompt. */
 function withAddedBytes(size: PromptSize, targets: readonly Target[]): PromptSize {
-  const added = targets.reduce((most, { body }) => Math.max(most, body?.addedBytes ?? 0), 0);
+  let added = 0;
+  for (const { body } of targets) added = Math.max(added, body?.addedBytes ?? 0);
   return added === 0 ? size : { ...size, stringBytes: size.stringBytes + added };
 }
 

@@ -81,6 +81,7 @@ export function selectModels(
   };
   const first = find(firstAsked);
   if (routing) checkProviders(catalog, routing);
+  if (othersAsked.length === 0 && !routing && !demands) return [first];
   const all = [first, ...othersAsked.map(find)] as const;
   const matching = demands ? keepMatching(all, demands) : all;
   if (!routing) return matching;

@@ -96,7 +96,7 @@ export function admitRequest(
   if (changes === MAX_KEY_CHANGES) throw new CreditStoreUnavailableError();
   const { exchange, idempotencyKey, said, startedAt, room } = admission;
   const { read, modelRequest } = planned;
-  const { caller, model, quote, targets, byokKey, conversation } = planned.plan;
+  const { caller, model, quote, targets, conversation } = planned.plan;
   const { stream } = read.request;
   return andThen(ruledMembers(read.body, targets), (members) => {
     const { endUser, dimensions } = countedAs(caller, said, services.settings.dimensions);
@@ -115,7 +115,7 @@ export function admitRequest(
       if (rates) exchange.rateLimitHeaders = rateLimitHeaders(rates);
       if (hold) {
         const inOrder = room?.inOrder(targets) ?? targets;
-        return { caller, model, quote, targets: inOrder, byokKey, conversation, read, members, hold, room };
+        return { caller, model, quote, targets: inOrder, conversation, read, members, hold, room };
       }
       if (refusal) {
         // The key cache must not serve a key that the ledger rejected.

@@ -170,7 +170,7 @@ function send(
   progress: RequestProgress,
   { failover, onError: report }: ChatCompletionServices,
 ): Promise<FailoverResult> {
-  const { read, hold, targets, byokKey, conversation, room } = admitted;
+  const { read, hold, targets, conversation, room } = admitted;
   const { request: asked } = read;
   const onError = (error: Error): void => {
     report(error, exchange.id);
@@ -184,7 +184,7 @@ function send(
     body: new ClientBody(admitted, onError),
     lacksUsage: asked.edits.includeUsage !== undefined,
     deniesUsage: asked.includeUsage === false,
-    byokKey,
+    byokKeys: caller.upstreamKeys,
     conversation,
     room,
     tokens: room?.tokens ?? likelyTokens(hold.terms.quote, asked),

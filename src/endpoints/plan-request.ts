@@ -57,8 +57,6 @@ export interface RequestPlan {
   readonly model: Model;
   readonly quote: Quote;
   readonly targets: readonly [Target, ...Target[]];
-  /** The client's own key for a provider; undefined where the operator's is used. */
-  readonly byokKey: (provider: string) => string | undefined;
   /** Undefined if the model isn't sticky, or the request says of no conversation that it belongs to it. */
   readonly conversation: Conversation | undefined;
 }
@@ -73,7 +71,6 @@ export function planRequest(
 ): RequestPlan {
   const asked = askedModels(id, routing?.models ?? [], catalog, readsSuffixes);
   if (caller.models) assertAllowed(caller.models, asked, catalog);
-  const byokKey = (provider: string): string | undefined => caller.upstreamKeys?.of(provider);
   const priced = pricedFor(caller, markups);
   const demands = demandsOf(caller, routing, parameters, request);
   const selected = selectModels(catalog, asked, routing, { allowed: caller.models, priced, demands });
@@ -85,7 +82,7 @@ export function planRequest(
     models[0].sticky &&
     conversationOf(models, { caller, headers, fields: request.conversation }, conversations);
   const targets = targetsInOrder(models, { quote, breakers, account: caller.account, conversation });
-  return { caller, model, quote, targets, byokKey, conversation };
+  return { caller, model, quote, targets, conversation };
 }
 
 /** A model at a caller's prices. */

@@ -31,13 +31,13 @@ export function takeRoom(
   seeker: RoomSeeker,
   services: RoomServices,
 ): Answer<RequestRoom | undefined> {
-  const { caller, model, quote, targets, byokKey, conversation } = plan;
+  const { caller, model, quote, targets, conversation } = plan;
   if (!services.capacity.concerns(targets)) return undefined;
   const { wait } = model;
   const room = new RequestRoom(services, {
     account: caller.account,
     tokens: likelyTokens(quote, read.request),
-    byokKey,
+    byokKeys: caller.upstreamKeys,
     conversation,
     canWait: wait !== undefined,
   });

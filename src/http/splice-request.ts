@@ -118,10 +118,12 @@ function limitOutput(request: Editable, { field, tokens, inserts, moves }: Outpu
   const { edits } = request;
   const asked = { max_tokens: request.maxTokens, max_completion_tokens: request.maxCompletionTokens };
   const other = field === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
-  const [own, others] = [asked[field], asked[other]];
+  const own = asked[field];
+  const others = asked[other];
   if (own === undefined && (others === undefined ? inserts : moves)) {
     const text = String(Math.min(tokens, others ?? tokens));
-    const [existing, moved] = [edits[field], others === undefined ? undefined : edits[other]];
+    const existing = edits[field];
+    const moved = others === undefined ? undefined : edits[other];
     if (existing) return [{ ...existing, text }, ...(moved ? [{ ...moved, text: 'null' }] : [])];
     if (moved)
       return [

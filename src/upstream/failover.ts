@@ -159,6 +159,7 @@ export class Failover {
     const detached = progress.asking(target);
     try {
       const sent = await this.#provider.send(target, request, progress, detached);
+      const { asksUsage, key, counted } = sent;
       const { status } = sent.answer;
       if (isFailure(status) || (!isLast && status === 404)) {
         const waitMs = retryAfterMs(sent.answer.headers);
@@ -177,7 +178,7 @@ export class Failover {
         ? await this.#waitForFirstEvent(sent.answer, report.sentAt, target, request, detached)
         : sent.answer;
       report.answered(Date.now());
-      return { result: { ...sent, answer, target, report } };
+      return { result: { answer, asksUsage, key, counted, target, report } };
     } catch (thrown) {
       const error = asError(thrown);
       const isProviders = error instanceof UpstreamError || error instanceof UpstreamTimeoutError;

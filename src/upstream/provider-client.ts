@@ -17,7 +17,7 @@ import type { ProviderKey, ProviderKeys } from './provider-keys.ts';
 import type { CountedRequest } from './provider-words.ts';
 import { limitedMs, limitsLeft } from './rate-limits.ts';
 import type { RecentErrors } from './recent-errors.ts';
-import type { RequestRoom } from './request-room.ts';
+import type { ByokKeys, RequestRoom } from './request-room.ts';
 import { IncludeUsageSupport } from './stream-traits.ts';
 
 /** Writes a client's body for a target. */
@@ -36,8 +36,8 @@ export interface ProviderRequest extends ForwardedRequest {
   readonly lacksUsage: boolean;
   /** The client wrote `include_usage: false`. */
   readonly deniesUsage: boolean;
-  /** The client's own key for a provider; undefined where the operator's is used. */
-  readonly byokKey: (provider: string) => string | undefined;
+  /** BYOK; the operator's keys are used for the other providers. */
+  readonly byokKeys: ByokKeys | undefined;
   /** Prefers the provider's key that served its last turn. */
   readonly conversation: Conversation | undefined;
   /** Undefined where its targets have no limits. */
@@ -126,7 +126,7 @@ export class ProviderClient {
     detached: DetachedRead,
   ): Promise<SendResult> {
     const { account, lacksUsage, deniesUsage } = request;
-    const byokKey = request.byokKey(target.provider.name);
+    const byokKey = request.byokKeys?.of(target.provider.name);
     const targeted = { request, target, body: request.body.for(target), byokKey, progress, detached };
     // A provider that sends usage by default may omit it for `include_usage: false`.
     const mustAsk = deniesUsage && target.provider.streamUsage === 'native';

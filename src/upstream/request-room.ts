@@ -14,12 +14,17 @@ export interface RoomServices {
   readonly providerKeys: ProviderKeys;
 }
 
+/** BYOK: the caller's keys for providers. */
+export interface ByokKeys {
+  of(provider: string): string | undefined;
+}
+
 export interface RoomTerms {
   readonly account: string;
   /** An estimate of prompt and answer. */
   readonly tokens: number;
-  /** The client's own key for a provider: the operator's limits don't concern it. */
-  readonly byokKey: (provider: string) => string | undefined;
+  /** The operator's limits don't concern them. */
+  readonly byokKeys: ByokKeys | undefined;
   readonly conversation: Conversation | undefined;
   /** The request can wait: it isn't sent where a provider said that its limit is used up, or that is ejected, while others are full. */
   readonly canWait: boolean;
@@ -61,7 +66,7 @@ export class RequestRoom {
    * @throws {TargetsEjectedError} if operators have ejected all of them
    */
   reserve(targets: readonly Target[], awaited: Targets = NONE): number {
-    const { account, canWait, byokKey } = this.#terms;
+    const { account, canWait, byokKeys } = this.#terms;
     const { breakers } = this.#services;
     const now = Date.now();
     let soonestMs = Infinity;
@@ -70,7 +75,7 @@ export class RequestRoom {
     // While it waited, an operator may have ejected some.
     for (const target of breakers.byHand.without(targets, now)) {
       const isHealthy = breakers.of(target).isAvailable(now, account);
-      if (awaited.has(target) && byokKey(target.provider.name) === undefined) {
+      if (awaited.has(target) && byokKeys?.of(target.provider.name) === undefined) {
         isHealthyFull ||= isHealthy;
         continue;
       }
@@ -158,8 +163,8 @@ export class RequestRoom {
   }
 
   #reserveAt({ target, key }: Place): 0 {
-    const { byokKey, tokens } = this.#terms;
-    const isOperators = byokKey(target.provider.name) === undefined;
+    const { byokKeys, tokens } = this.#terms;
+    const isOperators = byokKeys?.of(target.provider.name) === undefined;
     if (isOperators) {
       this.#reserved = { target, key, permit: this.#services.capacity.take(target, key, tokens) };
     }
@@ -168,8 +173,8 @@ export class RequestRoom {
 
   /** Until the limits of the options, and those of the provider, have something left, in ms. */
   #waitsAt(target: Target, key: string): readonly [number, number] {
-    const { byokKey, tokens } = this.#terms;
-    if (byokKey(target.provider.name) !== undefined) return [0, 0];
+    const { byokKeys, tokens } = this.#terms;
+    if (byokKeys?.of(target.provider.name) !== undefined) return [0, 0];
     const { capacity } = this.#services;
     return [capacity.waitMs(target, key, tokens), capacity.exhaustedMs(target, key, tokens)];
   }

@@ -78,12 +78,13 @@ describe.skipIf(!CHROMIUM)("the account page in a host's page", () => {
   });
 
   /** By `evaluate`, which the page's policy does not stop: `waitForFunction` evaluates again inside of the page. */
-  const isLoaded = (): Promise<void> =>
-    expect
+  const isLoaded = async (): Promise<void> => {
+    await expect
       .poll(() =>
         shown.page.evaluate('globalThis.mounted === undefined && globalThis.mountAccountPage !== undefined'),
       )
       .toBe(true);
+  };
   const mount = (options: string): Promise<unknown> =>
     shown.page.evaluate(
       `void (globalThis.mounted = mountAccountPage(document.querySelector('#account'), ${options}))`,

@@ -22,7 +22,7 @@ function roomOf(capacity: Capacity): RequestRoom {
   return new RequestRoom(services, {
     account: 'acct',
     tokens: 1,
-    byokKey: () => undefined,
+    byokKeys: undefined,
     conversation: undefined,
     canWait: false,
   });

@@ -86,7 +86,7 @@ export function unpackLine(packed: string): JournalLine {
   };
 }
 
-/** A packed line has its summands in so many bytes. */
+/** The most bytes that the summands of a packed line take. */
 export const MAX_SUMMANDS_BYTES = 160;
 const SUMMANDS = /^\{"type":"(\w)","at":([\d.]+),"amount":"(-?\d+)"(?:,"writtenOff":"(-?\d+)")?/;
 
