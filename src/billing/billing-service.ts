@@ -4,10 +4,11 @@ import { countedAt } from '../keys/dimensions.ts';
 import { minimumHold, needOf, outputLimit } from './admission.ts';
 import { type RouterError } from '../errors/router-error.ts';
 import { Hold, type HoldServices } from './hold.ts';
-import { type AdmitTerms, HoldKeeper, type HoldKeeperOptions } from './hold-keeper.ts';
+import { HoldKeeper, type HoldKeeperOptions } from './hold-keeper.ts';
 import { refusalOf } from './refusal.ts';
 import type { Settled } from '../observability/hooks.ts';
 import type {
+  Admit,
   AdmitResult,
   Dimensions,
   IdempotencyKey,
@@ -95,13 +96,13 @@ export class BillingService implements HoldServices {
    * @throws {CreditStoreUnavailableError} if the store did not answer; the store voids what it may have held
    */
   admit(request: AdmitRequest): Answer<Admission> {
-    const result = this.keeper.admit(this.#termsOf(request), request.caller.session);
+    const result = this.keeper.admit(this.#commandFor(request), request.caller.session);
     return andThen(result, (reply) => this.#admission(request, reply));
   }
 
-  #termsOf(request: AdmitRequest): AdmitTerms {
+  #commandFor(request: AdmitRequest): Admit {
     const { requestId, caller, model, quote, idempotencyKey, endUser } = request;
-    const terms: Writable<AdmitTerms> = {
+    const command: Writable<Admit> = {
       account: caller.account,
       key: caller.key,
       requestId,
@@ -113,9 +114,11 @@ export class BillingService implements HoldServices {
       keyVersion: caller.keyVersion,
       accountVersion: caller.accountVersion,
       endUser,
+      leaseMs: this.leaseMs,
+      notAfter: this.keeper.admitBy,
     };
-    if (idempotencyKey) terms.idempotencyKey = idempotencyKey;
-    return terms;
+    if (idempotencyKey) command.idempotencyKey = idempotencyKey;
+    return command;
   }
 
   /** What isn't a stream is there all at once: its hold can't grow. */

@@ -168,6 +168,8 @@ export class FixedHolds {
       want: amount,
       min: amount,
       tokens,
+      leaseMs: this.keeper.leaseMs,
+      notAfter: this.keeper.admitBy,
       ...(idempotencyKey && { idempotencyKey }),
     };
     const result = await this.keeper.admit(admit, session);

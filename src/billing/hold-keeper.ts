@@ -38,9 +38,6 @@ export interface HoldKeeperOptions {
   readonly wheel?: TimerWheel;
 }
 
-/** The members of an admit that are the same for every hold, in its terms. */
-export type AdmitTerms = Omit<Admit, 'leaseMs' | 'notAfter'>;
-
 interface Posting {
   readonly requestId: string;
   readonly done: Promise<void>;
@@ -84,29 +81,35 @@ export class HoldKeeper {
    * @param unrecordedKey - the key to record if there is none: a session's
    * @throws {CreditStoreUnavailableError} if the store did not answer; the store voids what it may have held
    */
-  admit(terms: AdmitTerms, unrecordedKey?: CreateKey): Answer<AdmitResult> {
-    const result = answerOf(() => this.#ask(terms));
+  admit(command: Admit, unrecordedKey?: CreateKey): Answer<AdmitResult> {
+    const result = answerOf(() => this.store.admit(command));
     const isFinal = !isLater(result) && result.code !== 'stale' && result.code !== 'no_key';
-    if (!isFinal) return this.#admitLater(terms, result, unrecordedKey);
-    return this.#answered(terms, result, unrecordedKey);
+    if (!isFinal) return this.#admitLater(command, result, unrecordedKey);
+    return this.#answered(command, result, unrecordedKey);
+  }
+
+  /** By when a hold that is asked for now must be admitted, in the store's time. */
+  get admitBy(): number {
+    return this.#clock.now() + ADMIT_DEADLINE_MS;
   }
 
   async #admitLater(
-    terms: AdmitTerms,
+    command: Admit,
     first: Answer<AdmitResult>,
     unrecordedKey: CreateKey | undefined,
   ): Promise<AdmitResult> {
     return fromStore(async () => {
-      const result = this.#answered(terms, await first, unrecordedKey);
+      const result = this.#answered(command, await first, unrecordedKey);
       if (result.code === 'no_key' && unrecordedKey) await this.store.createKey(unrecordedKey);
       // The clock here or there was set: its client still waits.
       else if (result.code !== 'stale') return result;
-      return this.#answered(terms, await this.#ask(terms), unrecordedKey);
+      const again = await this.store.admit({ ...command, notAfter: this.admitBy });
+      return this.#answered(command, again, unrecordedKey);
     });
   }
 
   #answered(
-    { account, externalKey }: AdmitTerms,
+    { account, externalKey }: Admit,
     result: AdmitResult,
     unrecordedKey: CreateKey | undefined,
   ): AdmitResult {
@@ -115,14 +118,6 @@ export class HoldKeeper {
     // A recorded key is gone with its account.
     const isRecorded = !externalKey && !unrecordedKey;
     return result.code === 'no_account' && isRecorded ? { ...result, code: 'no_key' } : result;
-  }
-
-  #ask(terms: AdmitTerms): Answer<AdmitResult> {
-    return this.store.admit({
-      ...terms,
-      leaseMs: this.leaseMs,
-      notAfter: this.#clock.now() + ADMIT_DEADLINE_MS,
-    });
   }
 
   /** Waits, with `posted` and `drain`, for what is posted of a request that has ended, and reports why it failed. */

@@ -222,11 +222,15 @@ export class ClientBody implements OutgoingBody {
     const { read, members, hold } = this.#admitted;
     const request = body?.limit === undefined ? read.request : withMovedLimit(read.request, body.limit);
     const { edit: outputLimit } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
-    const edits = { ...(model !== request.model && { model }), ...(outputLimit && { outputLimit }) };
-    if (!body) return (includeUsage) => spliceRequest(read.body, request, { ...edits, includeUsage });
+    const edited = model === request.model ? undefined : model;
+    if (!body) {
+      return (includeUsage) =>
+        spliceRequest(read.body, request, { model: edited, outputLimit, includeUsage });
+    }
     const { account, key } = hold.terms.caller;
     const caller = { account, key, model: modelId };
     const ruled = memberEdits(body.rules, members, request.routingFields, caller, this.#onError);
-    return (includeUsage) => spliceRequest(read.body, request, { ...edits, members: ruled, includeUsage });
+    return (includeUsage) =>
+      spliceRequest(read.body, request, { model: edited, outputLimit, members: ruled, includeUsage });
   }
 }

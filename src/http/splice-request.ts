@@ -30,12 +30,12 @@ export interface EditPoints {
 
 export interface RequestEdits {
   /** The provider's name for the model. */
-  readonly model?: string;
+  readonly model?: string | undefined;
   /** Requests usage in a stream; no effect if `EditPoints.includeUsage` is undefined. */
   readonly includeUsage?: boolean;
-  readonly outputLimit?: OutputLimitEdit;
+  readonly outputLimit?: OutputLimitEdit | undefined;
   /** Edits by the target's body rules. */
-  readonly members?: MemberEdits;
+  readonly members?: MemberEdits | undefined;
 }
 
 /** Edits of members that the router doesn't interpret. */
