@@ -1,3 +1,5 @@
+import { AsyncResource } from 'node:async_hooks';
+
 /** A member of a ring of links; alone, it is linked with itself. */
 class Link {
   previous: Link = this;
@@ -19,10 +21,13 @@ class Link {
   }
 }
 
-/** What is to happen at a time, which a `TimerWheel` sets. Setting it makes no object: it is a link itself. */
+/** What is to happen at a time that is set in a `TimerWheel`. Setting it makes no object: it is a link itself. */
 export abstract class Deadline extends Link {
-  /** In ms, by the clock of the wheel. Set by the wheel. */
+  /** In ms, by the clock of the wheel, which sets it. */
   dueAt = 0;
+
+  /** It waits for another process: while it is set, this process stays alive, and the wheel looks for stalls. */
+  abstract get isWait(): boolean;
 
   /** The time has come: it isn't set any more. */
   abstract reached(): void;
@@ -33,20 +38,22 @@ export abstract class Deadline extends Link {
   }
 }
 
-/** Width of a slot, and the longest time between two ticks while something is set. */
+/** Width of a slot, and the longest time between two ticks during a wait. */
 const SLOT_MS = 64;
 /** Half a minute of slots. What is due later stays in its slot while that comes round. */
 const SLOTS = 512;
 /** A tick that is later than this was delayed by a stall of this process. */
 const LATE_MS = 20;
-const MAX_STALL_MS = 5000;
+/** The longest stall for which the clock stands still. */
+const MAX_STALL_MS = 1000;
 
 /**
  * One timer for the timeouts and leases of all requests, of which almost none is ever reached.
  *
- * Its clock stands still while this process is stalled, as far as its ticks show that: an event loop that was blocked runs its
- * timers before it reads its sockets, and would take its own stall for the silence of another. It stands still for `MAX_STALL_MS`
- * at most, and after that for as long as it has run since: where all is slow, timeouts expire, too. It doesn't keep the process alive.
+ * Its clock stands still while this process is stalled: an event loop that was blocked runs its timers before it reads its
+ * sockets, and would take its own stall for the silence of another process. It stands still for a second at most; after a stall, it
+ * must run for as long before it may stand still again. So a timeout is late by a second at most, or in a process that stalls all the
+ * time by a second and its own length.
  */
 export class TimerWheel {
   readonly #slots: readonly Link[] = Array.from({ length: SLOTS }, () => new Link());
@@ -54,6 +61,7 @@ export class TimerWheel {
   readonly #due = new Link();
   /** How many are set. */
   #size = 0;
+  #waits = 0;
   /** The first slot that the next tick looks at, counted from the start of the clock. */
   #slot = 0;
   /** How much this clock is behind the real one. */
@@ -64,16 +72,21 @@ export class TimerWheel {
   /** When the next tick is; undefined if there is none. */
   #nextAt: number | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** The timer has the context of no request: it goes on for the next ones. */
+  readonly #context = new AsyncResource('TimerWheel');
 
   /** Sets a deadline, also one that was set before. */
   set(deadline: Deadline, ms: number): void {
     this.clear(deadline);
-    const now = this.#now();
+    const now = this.#caughtUp();
+    const dueAt = Math.ceil(now + Math.max(0, ms));
+    const ring = this.#ring(slotAt(dueAt));
     if (this.#size === 0) this.#slot = slotAt(now);
     this.#size += 1;
-    deadline.dueAt = Math.ceil(now + Math.max(0, ms));
-    deadline.linkBefore(this.#ring(slotAt(deadline.dueAt)));
-    this.#tickBy(deadline.dueAt, now);
+    deadline.dueAt = dueAt;
+    deadline.linkBefore(ring);
+    if (deadline.isWait) this.#addWaits(1);
+    this.#tickBy(this.#waits > 0 ? Math.min(dueAt, endOfSlot(now)) : dueAt, now);
   }
 
   /** Idempotent. */
@@ -81,10 +94,33 @@ export class TimerWheel {
     if (!deadline.isSet) return;
     deadline.unlink();
     this.#size -= 1;
+    if (deadline.isWait) this.#addWaits(-1);
+  }
+
+  #addWaits(more: number): void {
+    this.#waits += more;
+    if (this.#waits === 0) this.#timer?.unref();
+    else if (this.#waits === more) this.#timer?.ref();
   }
 
   #now(): number {
     return performance.now() - this.#lostMs;
+  }
+
+  /** The time, without a stall that the next tick has not seen yet. An app's fake timers may also have taken that tick. */
+  #caughtUp(): number {
+    const now = this.#now();
+    const expectedAt = this.#nextAt;
+    if (expectedAt === undefined) return now;
+    const isLate = now > expectedAt + LATE_MS;
+    if (!isLate && now >= this.#tickedAt) return now;
+    this.#resume(expectedAt);
+    const resumedAt = this.#now();
+    this.#slot = Math.min(this.#slot, slotAt(resumedAt));
+    this.#tickedAt = resumedAt;
+    this.#nextAt = undefined;
+    this.#tickBy(resumedAt, resumedAt);
+    return resumedAt;
   }
 
   #ring(slot: number): Link {
@@ -93,28 +129,28 @@ export class TimerWheel {
     return ring;
   }
 
-  /** Has a tick by this time, and by the end of the current slot. */
+  /** Makes sure that there is a tick by this time. */
   #tickBy(at: number, now: number): void {
-    const next = Math.min(at, (slotAt(now) + 1) * SLOT_MS);
-    if (this.#nextAt !== undefined && this.#nextAt <= next) return;
+    if (this.#nextAt !== undefined && this.#nextAt <= at) return;
     clearTimeout(this.#timer);
-    this.#nextAt = next;
-    if (this.#timer === undefined) this.#tickedAt = now;
-    this.#timer = setTimeout(this.#tick, Math.ceil(next - now)).unref();
+    if (this.#nextAt === undefined) this.#tickedAt = now;
+    this.#nextAt = at;
+    const timer = this.#context.runInAsyncScope(() => setTimeout(this.#tick, Math.ceil(at - now)));
+    this.#timer = this.#waits > 0 ? timer : timer.unref();
   }
 
   readonly #tick = (): void => {
-    const now = this.#resume(this.#nextAt ?? 0);
+    this.#resume(this.#nextAt ?? 0);
+    const now = this.#now();
     this.#timer = undefined;
     this.#nextAt = undefined;
-    this.#tickedAt = now;
     const last = slotAt(now);
     let nextAt = Infinity;
     for (let slot = Math.max(this.#slot, last - SLOTS + 1); slot <= last; slot++) {
       nextAt = Math.min(nextAt, this.#takeDue(this.#ring(slot), now));
     }
     this.#slot = last;
-    if (this.#size > 0) this.#tickBy(nextAt, now);
+    if (this.#size > 0) this.#tickBy(Math.min(nextAt, this.#nextLook(now)), now);
     while (this.#due.next instanceof Deadline) {
       const deadline = this.#due.next;
       this.clear(deadline);
@@ -122,16 +158,14 @@ export class TimerWheel {
     }
   };
 
-  /** Goes on from a tick that was to be at this time. Returns the time. */
-  #resume(expectedAt: number): number {
+  /** The clock goes on from a tick that was to be at this time. */
+  #resume(expectedAt: number): void {
     const lateMs = this.#now() - expectedAt;
-    this.#stallMs = Math.min(MAX_STALL_MS, this.#stallMs + expectedAt - this.#tickedAt);
-    if (lateMs > LATE_MS) {
-      const lostMs = Math.min(lateMs, this.#stallMs);
-      this.#stallMs -= lostMs;
-      this.#lostMs += lostMs;
-    }
-    return this.#now();
+    this.#stallMs = Math.min(MAX_STALL_MS, this.#stallMs + Math.max(0, expectedAt - this.#tickedAt));
+    if (lateMs <= LATE_MS) return;
+    const lostMs = Math.min(lateMs, this.#stallMs);
+    this.#stallMs -= lostMs;
+    this.#lostMs += lostMs;
   }
 
   /** @returns when the first of those is due that stay */
@@ -149,8 +183,21 @@ export class TimerWheel {
     }
     return nextAt;
   }
+
+  /** The end of this slot during a wait, else the beginning of the next slot that has something. */
+  #nextLook(now: number): number {
+    let slot = slotAt(now) + 1;
+    if (this.#waits > 0) return slot * SLOT_MS;
+    const last = slot + SLOTS;
+    while (slot < last && this.#ring(slot).next === this.#ring(slot)) slot += 1;
+    return slot * SLOT_MS;
+  }
 }
 
 function slotAt(ms: number): number {
   return Math.floor(ms / SLOT_MS);
+}
+
+function endOfSlot(ms: number): number {
+  return (slotAt(ms) + 1) * SLOT_MS;
 }

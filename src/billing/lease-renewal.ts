@@ -28,6 +28,10 @@ export class Lease extends Deadline {
     this.#renewal = renewal;
   }
 
+  override get isWait(): boolean {
+    return false;
+  }
+
   override reached(): void {
     this.#renewal.due(this);
   }

@@ -125,7 +125,7 @@ export function quoteFor(request: QuoteRequest): Quote {
   const media = mediaTokensAtMost(size, bounds) - mediaTokens(size, budgets);
   const promptTokensNeeded = Math.min(promptTokens + Math.max(media, 0), maxPromptTokens);
   const minOutput = Math.min(MIN_OUTPUT_TOKENS, outputCap);
-  // Not by a spread: what is added to one takes twice the memory.
+  // Listed: made by a spread, with the others added, it takes twice the memory.
   return {
     size,
     budgets,

@@ -129,10 +129,10 @@ export function guard(call: () => unknown): void {
   callHook(call, undefined, undefined);
 }
 
-/** As `guard`, without a function for each call: two hooks are called for each request. */
+/** As `guard`, without a function for each call. A hook that has no context gets one argument: it may be any function. */
 function callHook<Event, Context>(hook: Hook<Event, Context>, event: Event, context: Context): void {
   try {
-    const given = hook(event, context);
+    const given = context === undefined ? Reflect.apply(hook, undefined, [event]) : hook(event, context);
     if (isLater(given)) Promise.resolve(given).catch(logError);
   } catch (error) {
     logError(error);

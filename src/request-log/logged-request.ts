@@ -114,7 +114,7 @@ function written(ended: ResponseEnded, settled: Settled | undefined): WrittenReq
     upstreamModel,
     byok: settled?.byok,
     streamed: stream,
-    attempts: writtenAttempts(ended.attempts, startedAt),
+    attempts: ended.attempts.slice(0, MAX_ATTEMPTS).map((attempt) => writtenAttempt(attempt, startedAt)),
     firstByteMs,
     durationMs,
     ending: ending ?? settled?.ending,
@@ -124,19 +124,10 @@ function written(ended: ResponseEnded, settled: Settled | undefined): WrittenReq
     writtenOff: settled && !/^[0.]+$/.test(settled.writtenOff) ? settled.writtenOff : undefined,
     cost: settled?.cost,
     price: settled?.price,
-    usage: settled?.usage && { source: settled.usageSource, ...settled.usage },
+    usage: settled?.usage && { ...settled.usage, source: settled.usageSource },
     dimensions: settled?.dimensions,
     clientRequestId,
   };
-}
-
-function writtenAttempts(
-  attempts: readonly AttemptEnded[],
-  arrivedAt: number,
-): readonly Written<LoggedAttempt>[] {
-  const [first] = attempts;
-  if (first && attempts.length === 1) return [writtenAttempt(first, arrivedAt)];
-  return attempts.slice(0, MAX_ATTEMPTS).map((attempt) => writtenAttempt(attempt, arrivedAt));
 }
 
 function writtenAttempt(attempt: AttemptEnded, arrivedAt: number): Written<LoggedAttempt> {

@@ -21,7 +21,7 @@ export class AttemptTimeouts extends Deadline {
   readonly #totalAt: number;
   #phase: 'connect' | 'first_byte' | 'idle' = 'connect';
   #phaseEndsAt = NEVER;
-  /** What the wheel has of them. */
+  /** The time that the wheel was set for. */
   #setFor = NEVER;
   #lastTurn: NodeJS.Immediate | undefined;
   #isStopped = false;
@@ -79,6 +79,10 @@ export class AttemptTimeouts extends Deadline {
   #set(now: number): void {
     this.#setFor = Math.min(this.#phaseEndsAt, this.#totalAt);
     this.#wheel.set(this, this.#setFor - now);
+  }
+
+  override get isWait(): boolean {
+    return true;
   }
 
   /** Lets the sockets be read once more. */

@@ -37,7 +37,7 @@ export function countEnd(
 ): readonly string[] {
   const { model, usage, dimensions } = ended;
   const day = dayOf(requestTime(id));
-  // Without spreads, here and below: one to which members are added takes twice the memory.
+  // Listed, here and below: made by a spread, with the others added, a row takes twice the memory.
   const row: UsageRow = {
     day,
     key,

@@ -282,6 +282,8 @@ describeEachStore('thresholds', (newLedger) => {
       };
       const router = open({ topUp: { below: '5.00', run } });
       await router.credits.grant('acme', '20.00', { id: `top-up-${since.toString(36)}` });
+      // The claim has ended.
+      await expect.poll(() => Date.now(), { interval: 1 }).toBeGreaterThan(since + 1);
       await charge(router, '16.00');
       await expect
         .poll(async () => (await router.credits.balance('acme')).balance, { timeout: 20_000 })

@@ -326,6 +326,27 @@ describe('several hooks', () => {
     error.mockRestore();
   });
 
+  it('get the event alone, so that any function may be one', async () => {
+    const heard: string[] = [];
+    const note =
+      (name: string) =>
+      (...args: readonly unknown[]): void => {
+        heard.push(`${name} ${args.length}`);
+      };
+    const hooks: Hooks = {
+      onRequest: note('request'),
+      onResponse: note('response'),
+      onSettled: note('settled'),
+      onRouter: note('router'),
+    };
+    const gateway = await startGateway({ hooks: [hooks] });
+    const settled = gateway.nextSettled();
+    expect((await gateway.post(QUESTION)).status).toBe(200);
+    await settled;
+    await expect.poll(() => heard.toSorted()).toEqual(['request 1', 'response 1', 'router 1', 'settled 1']);
+    await gateway.close();
+  });
+
   it('that only measure leave what they do not read to stderr', async () => {
     const error = vi.spyOn(console, 'error').mockImplementation(() => {});
     const counted: Error[] = [];

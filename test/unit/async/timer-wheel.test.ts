@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
@@ -6,10 +8,12 @@ import { runs } from '../../helpers/runs.ts';
 
 class Named extends Deadline {
   readonly #reached: () => void;
+  readonly isWait: boolean;
 
-  constructor(reached: () => void) {
+  constructor(reached: () => void, isWait = true) {
     super();
     this.#reached = reached;
+    this.isWait = isWait;
   }
 
   override reached(): void {
@@ -21,9 +25,13 @@ describe('a timer wheel', () => {
   let wheel: TimerWheel;
   let reached: [name: string, at: number][];
   let from: number;
+  let stalledMs: number;
 
   beforeEach(() => {
     vi.useFakeTimers();
+    const now = performance.now.bind(performance);
+    stalledMs = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + stalledMs);
     wheel = new TimerWheel();
     reached = [];
     from = performance.now();
@@ -34,11 +42,16 @@ describe('a timer wheel', () => {
     vi.useRealTimers();
   });
 
-  function named(name: string, then: () => void = () => {}): Named {
+  function named(name: string, then: () => void = () => {}, isWait = true): Named {
     return new Named(() => {
       reached.push([name, performance.now() - from]);
       then();
-    });
+    }, isWait);
+  }
+
+  /** Time passes in which this process does nothing. */
+  function stall(ms: number): void {
+    stalledMs += ms;
   }
 
   it('reaches each deadline at its time, also the next turns of the wheel', () => {
@@ -103,30 +116,88 @@ describe('a timer wheel', () => {
     expect(reached).toEqual([]);
   });
 
-  it("waits again for the time of this process's own stall", () => {
-    const now = performance.now.bind(performance);
-    let stalledMs = 0;
-    vi.spyOn(performance, 'now').mockImplementation(() => now() + stalledMs);
+  it("waits again for the time of this process's own stall, if that is a second at most", () => {
     wheel.set(named('stalled'), 1000);
     vi.advanceTimersByTime(500);
-    stalledMs += 3000;
+    stall(900);
     vi.advanceTimersByTime(499);
     expect(reached).toEqual([]);
     vi.advanceTimersByTime(1);
     expect(reached).toHaveLength(1);
+    wheel.set(named('stalled for longer'), 5000);
+    stall(3900);
+    vi.advanceTimersByTime(1500);
+    expect(reached).toHaveLength(1);
+    vi.advanceTimersByTime(600);
+    expect(reached).toHaveLength(2);
   });
 
-  it('times out in a process that always stalls, too, after 5 s more at most', () => {
-    const now = performance.now.bind(performance);
-    let stalledMs = 0;
-    vi.spyOn(performance, 'now').mockImplementation(() => now() + stalledMs);
+  it('counts no stall that was before a deadline is set', () => {
+    wheel.set(named('other'), 10_000);
+    stall(900);
+    from = performance.now();
+    wheel.set(named('after'), 100);
+    vi.advanceTimersByTime(99);
+    expect(reached).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(reached).toEqual([['after', 100]]);
+  });
+
+  it('times out in a process that always stalls, too', () => {
     wheel.set(named('stalled'), 10_000);
     while (reached.length === 0 && performance.now() - from < 30_000) {
       vi.advanceTimersToNextTimer();
-      stalledMs += 500;
+      stall(500);
     }
-    expect(performance.now() - from).toBeGreaterThan(14_000);
-    expect(performance.now() - from).toBeLessThan(18_000);
+    expect(performance.now() - from).toBeGreaterThan(10_500);
+    expect(performance.now() - from).toBeLessThan(13_000);
+  });
+
+  it('goes on after its timer was taken from it, as by fake timers of an app', () => {
+    wheel.set(named('lost'), 100);
+    vi.clearAllTimers();
+    vi.advanceTimersByTime(200);
+    expect(reached).toEqual([]);
+    wheel.set(named('next'), 100);
+    vi.advanceTimersByTime(300);
+    expect(reached.map(([name]) => name)).toEqual(['lost', 'next']);
+  });
+
+  it('goes on when the clock is another one', () => {
+    vi.advanceTimersByTime(100_000);
+    wheel.set(named('before'), 100);
+    stall(-100_000);
+    wheel.set(named('after'), 100);
+    vi.advanceTimersByTime(100);
+    expect(reached.map(([name]) => name)).toEqual(['after']);
+  });
+
+  it('ticks only where something is due, while it looks for no stall', () => {
+    let ticks = 0;
+    const counted = named('lease', () => {}, false);
+    wheel.set(counted, 30_000);
+    wheel.set(
+      named('later', () => {}, false),
+      29_000,
+    );
+    while (reached.length < 2) {
+      vi.advanceTimersToNextTimer();
+      ticks += 1;
+    }
+    expect(ticks).toBeLessThan(5);
+    expect(reached).toEqual([
+      ['later', 29_000],
+      ['lease', 30_000],
+    ]);
+  });
+
+  it('refuses a time that is none, and is as before', () => {
+    for (const ms of [Infinity, Number.NaN]) {
+      expect(() => {
+        wheel.set(named('never'), ms);
+      }).toThrow('The wheel has no slot');
+    }
+    expect(vi.getTimerCount()).toBe(0);
   });
 
   it('does as a list of times does, under any sequence of changes', () => {
@@ -176,13 +247,38 @@ describe('a timer wheel', () => {
 });
 
 describe('the timer of a wheel', () => {
-  it("doesn't keep the process alive", () => {
-    const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+
+  it('keeps the process alive while something waits for another process', () => {
     const before = timers();
     const wheel = new TimerWheel();
-    const deadline = new Named(() => {});
-    wheel.set(deadline, 60_000);
+    const lease = new Named(() => {}, false);
+    const wait = new Named(() => {});
+    wheel.set(lease, 60_000);
     expect(timers()).toBe(before);
-    wheel.clear(deadline);
+    wheel.set(wait, 60_000);
+    wheel.set(wait, 30_000);
+    expect(timers()).toBe(before + 1);
+    wheel.clear(wait);
+    expect(timers()).toBe(before);
+    wheel.clear(lease);
+  });
+
+  it('has the context of no request', async () => {
+    const context = new AsyncLocalStorage<string>();
+    const wheel = new TimerWheel();
+    const seen = await context.run(
+      'of a request',
+      () =>
+        new Promise((resolve) => {
+          wheel.set(
+            new Named(() => {
+              resolve(context.getStore());
+            }),
+            1,
+          );
+        }),
+    );
+    expect(seen).toBeUndefined();
   });
 });

@@ -2,8 +2,8 @@ import type { JournalLine, SettledUsage } from '../../contract/ledger-store.ts';
 import type { RequestRow } from '../../engine/account-rows.ts';
 
 /**
- * Rows as JSON, with amounts as text. Members that were undefined are missing when they are read. Each member is listed: a
- * spread to which others are added takes twice the memory.
+ * Rows as JSON, with amounts as text. Members that were undefined are missing when they are read. Each member is listed: an
+ * object that is made by a spread, and then gets further members, takes twice the memory.
  */
 type Packed<Row, Amounts extends keyof Row> = {
   readonly [name in keyof Required<Row>]: name extends Amounts ? string | undefined : Row[name] | undefined;
@@ -88,7 +88,7 @@ export function unpackLine(packed: string): JournalLine {
 
 /** The most bytes that the summands of a packed line take. */
 export const MAX_SUMMANDS_BYTES = 160;
-const SUMMANDS = /^\{"type":"(\w)","at":([\d.]+),"amount":"(-?\d+)"(?:,"writtenOff":"(-?\d+)")?/;
+const SUMMANDS = /^\{"type":"(\w)","at":([^,"]+),"amount":"(-?\d+)"(?:,"writtenOff":"(-?\d+)")?,"seq"/;
 
 /**
  * What a compaction adds up. A full journal compacts a line for each that is written.
