@@ -51,9 +51,9 @@ const MAX_STALL_MS = 1000;
  * One timer for the timeouts and leases of all requests, of which almost none is ever reached.
  *
  * Its clock stands still while this process is stalled: an event loop that was blocked runs its timers before it reads its
- * sockets, and would take its own stall for the silence of another process. It stands still for a second at most; after a stall, it
- * must run for as long before it may stand still again. So a timeout is late by a second at most, or in a process that stalls all the
- * time by a second and its own length.
+ * sockets, and would take its own stall for the silence of another process. It stands still for a second at most, and then
+ * again once it has run for as long. So a timeout is late by a second at most; in a process that stalls all the time, by a second
+ * and its own length.
  */
 export class TimerWheel {
   readonly #slots: readonly Link[] = Array.from({ length: SLOTS }, () => new Link());

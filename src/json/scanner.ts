@@ -49,7 +49,7 @@ export class JsonScanner<Mark extends string> {
   readonly #root: Mark;
   #mark: Mark;
   #inArray = false;
-  /** Of the containers around the current one, as many as are open: both lists keep their length, so that none is made again. */
+  /** Of the containers around the current one, the first `#depth` of each list: the lists never get shorter, so V8 makes them once. */
   readonly #marks: Mark[] = [];
   readonly #arrays: boolean[] = [];
   #depth = 0;
