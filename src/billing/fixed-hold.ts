@@ -12,7 +12,7 @@ import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { textUsage } from '../metering/usage-dialects.ts';
 import type { Settled } from '../observability/hooks.ts';
 import type { HoldKeeper } from './hold-keeper.ts';
-import type { LeasedHold } from './lease-renewal.ts';
+import type { Lease, LeasedHold } from './lease-renewal.ts';
 
 /** What a hold of a fixed amount is taken for. */
 export interface FixedHoldTerms {
@@ -73,7 +73,7 @@ export class HoldConflictError extends Error {
 export class FixedHold implements LeasedHold {
   readonly terms: FixedHoldTerms;
   readonly amount: NanoDollars;
-  lease: LeasedHold['lease'];
+  lease: Lease | undefined;
   /** What is charged if the router closes while it is open. */
   owed: FixedCost | undefined;
   readonly #holds: FixedHolds;

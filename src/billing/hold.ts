@@ -10,7 +10,7 @@ import type { Quote } from '../metering/estimate.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Target } from '../catalog/model.ts';
 import type { Outcome, RelayedAnswer } from './charge-policy.ts';
-import type { LeasedHold } from './lease-renewal.ts';
+import type { Lease, LeasedHold } from './lease-renewal.ts';
 
 /** What a hold was taken for. */
 export interface HoldTerms {
@@ -48,7 +48,7 @@ export interface HoldServices {
 /** The money of one running request. */
 export class Hold implements LeasedHold {
   readonly terms: HoldTerms;
-  lease: LeasedHold['lease'];
+  lease: Lease | undefined;
   readonly #billing: HoldServices;
   #amount: NanoDollars;
   #running: { readonly target: Target; readonly meter: UsageMeter } | undefined;

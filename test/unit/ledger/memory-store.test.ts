@@ -9,9 +9,11 @@ import { grant } from '../../../src/ledger/engine/grants.ts';
 import { MemoryAccount } from '../../../src/ledger/stores/memory/memory-account.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import {
+  MAX_SUMMANDS_BYTES,
   packLine,
   packRequest,
   unpackLine,
+  unpackSummands,
   unpackRequest,
 } from '../../../src/ledger/stores/memory/packed-rows.ts';
 import { TextArchive } from '../../../src/ledger/stores/memory/text-archive.ts';
@@ -133,6 +135,23 @@ describe('a packed row', () => {
     const usage = { ...orphan(1, 1n).usage, cost: 10n ** 20n };
     const full = { ...line, hold: 0n, writtenOff: 1n, usage, dimensions: { user: 'é"' } };
     expect(unpackLine(packLine(full))).toStrictEqual(full);
+  });
+
+  it('has what a compaction adds up in its first bytes, however large that is', () => {
+    const summands = {
+      type: 's',
+      at: Number.MAX_SAFE_INTEGER,
+      amount: -(10n ** 30n),
+      writtenOff: 10n ** 30n,
+    };
+    const line = { ...summands, type: 's' as const, seq: 2n ** 70n, id: '"seq"', available: 0n };
+    expect(unpackSummands(packLine(line).slice(0, MAX_SUMMANDS_BYTES))).toStrictEqual(summands);
+    const head = packLine({ type: 's', seq: 1n, id: '5', available: 0n, at: 1.5, amount: 7n }).slice(
+      0,
+      MAX_SUMMANDS_BYTES,
+    );
+    expect(unpackSummands(head)).toStrictEqual({ type: 's', at: 1.5, amount: 7n, writtenOff: 0n });
+    expect(() => unpackSummands(head.slice(0, 30))).toThrow('The text is not that of a line');
   });
 });
 
