@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LedgerStore } from '../../src/index.ts';
 import { runs } from '../helpers/runs.ts';
-import { behavesLikeTheModel } from './ledger-commands.ts';
+import { behavesLikeTheModel, MODEL_TIMEOUT_MS } from './ledger-commands.ts';
 import { describeAllowances } from './ledger-allowances.ts';
 import { describeArguments } from './ledger-arguments.ts';
 import { describeClaims } from './ledger-claims.ts';
@@ -92,7 +92,7 @@ export function describeLedgerStore<Store extends LedgerStore>(
       describeParts(ledger);
     }
 
-    it('behaves like the model under any sequence of commands', { timeout: 120_000 }, async () => {
+    it('behaves like the model under any sequence of commands', { timeout: MODEL_TIMEOUT_MS }, async () => {
       const compared = await behavesLikeTheModel(createAt, { sequences: runs(sequences), isReliable, close });
       expect(compared).toBe(runs(sequences));
     });

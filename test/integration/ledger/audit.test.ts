@@ -10,7 +10,7 @@ import type { AccountState, JournalLine, LedgerStore } from '../../../src/ledger
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
-import { behavesLikeTheModel } from '../../contracts/ledger-commands.ts';
+import { behavesLikeTheModel, MODEL_TIMEOUT_MS } from '../../contracts/ledger-commands.ts';
 import { MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { findingsOf } from '../../helpers/audit.ts';
 import { admission, namespace, settlement } from '../../helpers/redis-ledger.ts';
@@ -593,24 +593,21 @@ describe('an audit of a healthy store', () => {
       40,
       (clock) => new RedisStore({ client: redis, keyPrefix: namespace(), now: () => clock.now }),
     ],
-  ])('%s finds nothing, whatever it went through', { timeout: 60_000 }, async (_where, sequences, open) => {
-    let audited = 0;
-    const compared = await behavesLikeTheModel(
-      async (clock) => {
-        const store = open(clock);
-        const close = store.close.bind(store);
-        return Object.assign(store, {
-          close: async () => {
-            expect(await findingsOf(store)).toEqual([]);
-            audited += 1;
-            await close();
-          },
-        });
-      },
-      { sequences: runs(sequences) },
-    );
-    expect(audited).toBe(compared);
-  });
+  ])(
+    '%s finds nothing, whatever it went through',
+    { timeout: MODEL_TIMEOUT_MS },
+    async (_where, sequences, open) => {
+      let audited = 0;
+      const compared = await behavesLikeTheModel(async (clock) => open(clock), {
+        sequences: runs(sequences),
+        atEnd: async (store) => {
+          expect(await findingsOf(store)).toEqual([]);
+          audited += 1;
+        },
+      });
+      expect(audited).toBe(compared);
+    },
+  );
 });
 
 function shown(findings: Awaited<ReturnType<typeof findingsOf>>): string[] {

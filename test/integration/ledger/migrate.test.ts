@@ -13,7 +13,7 @@ import { Maintenance } from '../../../src/ledger/operations/maintenance.ts';
 import { GatewayAliveError, migrate } from '../../../src/ledger/operations/migrate.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
-import { behavesLikeTheModel } from '../../contracts/ledger-commands.ts';
+import { behavesLikeTheModel, MODEL_TIMEOUT_MS } from '../../contracts/ledger-commands.ts';
 import { DAY, hashOf, MINUTE, NOON, requestId } from '../../contracts/ledger-fixture.ts';
 import { findingsOf } from '../../helpers/audit.ts';
 import { admission, namespace, settlement } from '../../helpers/redis-ledger.ts';
@@ -271,14 +271,19 @@ describe('migrate', () => {
     );
   });
 
-  it('moves whatever an account went through', { timeout: 60_000 }, async () => {
+  it('moves whatever an account went through', { timeout: MODEL_TIMEOUT_MS }, async () => {
+    let clock = { now: 0 };
     let moved = 0;
     const compared = await behavesLikeTheModel(
       async (model) => {
-        const from = new MemoryStore({ now: () => model.now });
-        from.close = async () => {
-          const to = new MemoryStore({ now: () => model.now });
-          for (const { due } of await heldRequests(from)) model.now = Math.max(model.now, due);
+        clock = model;
+        return new MemoryStore({ now: () => model.now });
+      },
+      {
+        sequences: runs(200),
+        atEnd: async (from) => {
+          const to = new MemoryStore({ now: () => clock.now });
+          for (const { due } of await heldRequests(from)) clock.now = Math.max(clock.now, due);
           moved += 1;
           if ((await balances(from)).some((available) => available > MAX_AMOUNT)) {
             await expect(migrate(from, to)).rejects.toThrow("can't be recreated in another store");
@@ -286,10 +291,8 @@ describe('migrate', () => {
           }
           const { problems } = await migrate(from, to);
           expect(problems).toEqual([]);
-        };
-        return from;
+        },
       },
-      { sequences: runs(200) },
     );
     expect(moved).toBe(compared);
   });

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { LedgerStore } from '../../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
-import { behavesLikeTheModel } from '../../contracts/ledger-commands.ts';
+import { behavesLikeTheModel, MODEL_TIMEOUT_MS } from '../../contracts/ledger-commands.ts';
 import { hashOf, HOUR, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { runs } from '../../helpers/runs.ts';
 
@@ -99,7 +99,7 @@ describe('the commands of one turn of the event loop', () => {
 });
 
 describe('what a process keeps of a file', () => {
-  it('is what all processes have written last', { timeout: 120_000 }, async () => {
+  it('is what all processes have written last', { timeout: MODEL_TIMEOUT_MS }, async () => {
     const compared = await behavesLikeTheModel(async (clock) => inTurns(newFile(), () => clock.now), {
       sequences: runs(200),
       isReliable: false,
