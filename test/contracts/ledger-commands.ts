@@ -109,7 +109,9 @@ function asInUse(each: Command, now: number, model: LedgerModel): Command {
     case 'refund': {
       const requestId = requestIdOf(each, now, model);
       const lines = model.journal(each.account).filter(({ id, type }) => id === requestId && type !== 'r');
-      return { ...each, charged: lines.reduce((charged, { amount }) => charged + amount, 0n) };
+      const charged = lines.reduce((sum, { amount }) => sum + amount, 0n);
+      // The first of its lines may have been compacted.
+      return { ...each, charged: charged > 0n ? charged : 0n };
     }
     default:
       return each;
