@@ -1,15 +1,16 @@
 import type { Proxy } from './proxy.ts';
+import type { Turns } from './rounds.ts';
 import { TARGETS } from './targets.ts';
 
-/** One line of the report: the median of its rounds. */
+/** One line of the report: the median of its turns. */
 export interface Figure {
   readonly what: string;
   readonly proxy: string;
   readonly value: number;
   readonly unit: string;
-  /** The least and the most of the rounds. */
+  /** The least and the most of the turns. */
   readonly span?: Span;
-  /** The median of the rounds' ratios to the bare proxy in the same round. */
+  /** The median of the ratios to the bare proxy's turn before each. */
   readonly ratio?: number;
   readonly ratioSpan?: Span;
   readonly target?: string;
@@ -17,7 +18,7 @@ export interface Figure {
 
 export type Span = readonly [least: number, most: number];
 
-/** What one round of one proxy gave, by the figure's name. */
+/** What one run of one proxy gave, by the figure's name. */
 export type Round = Readonly<Record<string, number>>;
 
 export interface Row {
@@ -26,27 +27,23 @@ export interface Row {
   readonly unit: string;
   /** `over`: less the bare proxy's, instead of divided by it. */
   readonly compare?: 'ratio' | 'over' | 'none';
-  /** Left out where every round of it is 0, as failures should be. */
+  /** Left out where every turn of it is 0, as failures should be. */
   readonly unlessZero?: boolean;
 }
 
-/** The rounds as lines, with their targets. */
-export function toFigures(
-  rounds: ReadonlyMap<string, readonly Round[]>,
-  rows: readonly Row[],
-): readonly Figure[] {
-  const bare = rounds.get('bare') ?? [];
+/** The turns as lines, with their targets. */
+export function toFigures(turns: Turns, rows: readonly Row[]): readonly Figure[] {
   return rows.flatMap(({ key, what, unit, compare = 'ratio', unlessZero }) =>
-    [...rounds].flatMap(([proxy, measured]) => {
-      const values = measured.map((round) => round[key] ?? Number.NaN);
+    [...turns].flatMap(([proxy, measured]) => {
+      const values = measured.map(({ own }) => own[key] ?? Number.NaN);
       if (values.every(Number.isNaN)) return [];
       if (unlessZero && values.every((value) => value === 0)) return [];
-      const others = bare.map((round) => round[key] ?? Number.NaN);
+      const bare = measured.map((turn) => turn.bare[key] ?? Number.NaN);
       if (compare === 'over') {
-        return [figureOf(what, proxy, unit, lessBare(values, others))];
+        return [figureOf(what, proxy, unit, lessBare(values, bare))];
       }
-      const ratios = values.map((value, n) => value / (others[n] ?? Number.NaN));
-      const withRatio = compare === 'ratio' && others.length > 0;
+      const ratios = values.map((value, n) => value / (bare[n] ?? Number.NaN));
+      const withRatio = compare === 'ratio' && !ratios.every(Number.isNaN);
       return [
         {
           ...figureOf(what, proxy, unit, values),
@@ -57,7 +54,7 @@ export function toFigures(
   );
 }
 
-/** A line of what several rounds gave, with its target. */
+/** A line of what several turns gave, with its target. */
 export function figureOf(what: string, proxy: string, unit: string, values: readonly number[]): Figure {
   const target = TARGETS[what]?.[proxy];
   return {

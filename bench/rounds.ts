@@ -27,6 +27,15 @@ export interface Bench {
 /** What a proxy does in a number of seconds. */
 type Measure = (proxy: Proxy, seconds: number) => Promise<Round>;
 
+/** What a proxy gave, and the bare one just before it; the bare proxy's turns have the same twice. */
+export interface Turn {
+  readonly own: Round;
+  readonly bare: Round;
+}
+
+/** By the proxy's name. */
+export type Turns = ReadonlyMap<string, readonly Turn[]>;
+
 /** Starts these proxies and runs their code until it is compiled; they end when `use` is done. */
 export async function withProxies<T>(
   bench: Bench,
@@ -44,34 +53,51 @@ export async function withProxies<T>(
 }
 
 /**
- * Runs every proxy once a round, in an order that changes, and returns each proxy's rounds.
+ * Runs every proxy once a round, in an order that changes, and returns each proxy's turns.
  *
- * The machine's speed drifts, so a proxy is compared with the bare one of its own round.
+ * The machine's speed drifts within a minute, so the bare proxy runs again before each that is ours: they are compared with what
+ * the machine gave at that time. Other gateways are compared with the last run of it.
  *
- * @param measureMore - what is measured after each round that counts, by itself
+ * @param proxies - the bare one among them
+ * @param measureMore - what is measured after each run that counts, by itself
  */
 export async function takeTurns(
   bench: Bench,
   proxies: readonly Proxy[],
   measure: Measure,
   measureMore: (proxy: Proxy) => Promise<Round> = async () => ({}),
-): Promise<ReadonlyMap<string, readonly Round[]>> {
+): Promise<Turns> {
+  const { leadSeconds } = bench;
   for (const proxy of proxies) {
     await measure(proxy, proxy.isSlowAtFirst && !proxy.node ? bench.warmSeconds : 0.5);
     await idle(proxy);
   }
-  const rounds = new Map<string, Round[]>(proxies.map(({ name }) => [name, []]));
+  const run = async (proxy: Proxy, lead: number): Promise<Round> => {
+    if (lead > 0) await measure(proxy, lead);
+    const measured = await measure(proxy, bench.seconds);
+    const all = { ...measured, ...(await measureMore(proxy)) };
+    await idle(proxy);
+    return all;
+  };
+  const turns = new Map<string, Turn[]>(proxies.map(({ name }) => [name, []]));
+  const bareProxy = proxies.find(({ name }) => name === 'bare');
+  const others = proxies.filter((proxy) => proxy !== bareProxy);
   for (let round = 0; round < bench.rounds; round++) {
-    const turned = [...proxies.slice(round % proxies.length), ...proxies.slice(0, round % proxies.length)];
+    const turned = [...others.slice(round % others.length), ...others.slice(0, round % others.length)];
+    let bare: Round | undefined;
     for (const proxy of turned) {
-      if (bench.leadSeconds > 0) await measure(proxy, bench.leadSeconds);
-      const measured = await measure(proxy, bench.seconds);
-      rounds.get(proxy.name)?.push({ ...measured, ...(await measureMore(proxy)) });
-      await idle(proxy);
+      if (bareProxy && (proxy.node || !bare)) {
+        bare = await run(bareProxy, bare ? leadSeconds / BARE_LEADS : leadSeconds);
+        turns.get('bare')?.push({ own: bare, bare });
+      }
+      turns.get(proxy.name)?.push({ own: await run(proxy, leadSeconds), bare: bare ?? {} });
     }
   }
-  return rounds;
+  return turns;
 }
+
+/** The bare proxy, which ran a few seconds ago, needs a lead this many times shorter. */
+const BARE_LEADS = 3;
 
 /** `takeTurns` with fresh processes. */
 export function interleave(
@@ -79,7 +105,7 @@ export function interleave(
   names: readonly string[],
   measure: Measure,
   measureMore?: (proxy: Proxy) => Promise<Round>,
-): Promise<ReadonlyMap<string, readonly Round[]>> {
+): Promise<Turns> {
   return withProxies(bench, names, (proxies) => takeTurns(bench, proxies, measure, measureMore));
 }
 

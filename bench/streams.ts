@@ -23,7 +23,7 @@ export function measureStreams(bench: Bench): Promise<readonly Figure[]> {
     const withoutStores = all.filter(({ name }) => !name.startsWith('router, ') || MEMORY.includes(name));
     const fewer = { ...bench, rounds: Math.min(bench.rounds, 3) };
     const held = { ...bench, leadSeconds: 0, rounds: Math.min(bench.rounds, 4) };
-    const begun = await takeTurns(fewer, all, (proxy, seconds) => begin(bench, proxy, seconds));
+    const begun = await takeTurns(bench, all, (proxy, seconds) => begin(bench, proxy, seconds));
     const paced = await takeTurns(held, all, holding(bench, 100));
     const full = await takeTurns({ ...fewer, leadSeconds: 0 }, withoutStores, holding(bench, 500));
     const burst = await takeTurns(fewer, all, (proxy, seconds) => pour(bench, proxy, seconds));
