@@ -21,11 +21,11 @@ export function measureRequests(bench: Bench): Promise<readonly Figure[]> {
   return withProxies(bench, small, async (all) => {
     const larger = all.filter(({ name }) => large.has(name));
     const fewer = { ...bench, rounds: Math.min(bench.rounds, 3) };
-    const ofOneKb = await takeTurns(bench, all, saturate(bench, KB), allocation(bench));
-    const of32Kb = await takeTurns(fewer, larger, saturate(bench, 32 * KB));
-    const ofOneMb = await takeTurns(fewer, larger, saturate(bench, MB), block(bench));
+    const ofOneKb = await takeTurns(bench, all, { measure: saturate(bench, KB), more: allocation(bench) });
+    const of32Kb = await takeTurns(fewer, larger, { measure: saturate(bench, 32 * KB) });
+    const ofOneMb = await takeTurns(fewer, larger, { measure: saturate(bench, MB), more: block(bench) });
     const calmly = all.filter(({ name }) => calmOnes.has(name));
-    const added = await takeTurns(bench, calmly, (proxy, seconds) => calm(bench, proxy, seconds));
+    const added = await takeTurns(bench, calmly, { measure: calm(bench) });
     return [
       ...toFigures(ofOneKb, rowsOf('1 KB')),
       ...toFigures(of32Kb, rowsOf('32 KB')),
@@ -47,7 +47,7 @@ export async function measureTls(bench: Bench): Promise<readonly Figure[]> {
   const { certificate: caFile } = context;
   const byTls = { ...bench, context: { ...context, upstreamPort: ports.tls, caFile } };
   const names = ['bare', ...routers('memory', 'SQLite'), ...FLOORS, ...tlsPeers(bench.peers)];
-  const rounds = await interleave(byTls, names, saturate(byTls, KB));
+  const rounds = await interleave(byTls, names, { measure: saturate(byTls, KB) });
   return toFigures(rounds, rowsOf('1 KB over TLS'));
 }
 
@@ -113,13 +113,14 @@ function block(bench: Bench): (proxy: Proxy) => Promise<Round> {
   };
 }
 
-async function calm(bench: Bench, proxy: Proxy, seconds: number): Promise<Round> {
-  const { ms, failed } = await bench.load.ask<Requests>('open', {
-    ...addressOf(proxy),
-    model: 'json-1200',
-    bytes: KB,
-    perSecond: 300,
-    seconds,
-  });
-  return { p50: median(ms), failed };
+function calm(bench: Bench): (proxy: Proxy, seconds: number) => Promise<Round> {
+  const request = { model: 'json-1200', bytes: KB, perSecond: 300 };
+  return async (proxy, seconds) => {
+    const { ms, failed } = await bench.load.ask<Requests>('open', {
+      ...addressOf(proxy),
+      ...request,
+      seconds,
+    });
+    return { p50: median(ms), failed };
+  };
 }

@@ -17,7 +17,7 @@ export interface Bench {
   readonly rounds: number;
   /** Of one proxy in one round. */
   readonly seconds: number;
-  /** A run before each round that doesn't count: a process that has waited for others has lost its place in the caches. 0 for none. */
+  /** A run before each that counts: a process that has waited for others has lost its place in the caches, and compiled code. */
   readonly leadSeconds: number;
   /** A run before the first round of a proxy that doesn't count: its first requests are slow. Node's get several of a third of it. */
   readonly warmSeconds: number;
@@ -26,6 +26,15 @@ export interface Bench {
 
 /** What a proxy does in a number of seconds. */
 type Measure = (proxy: Proxy, seconds: number) => Promise<Round>;
+
+/** How a part measures. */
+interface Measures {
+  readonly measure: Measure;
+  /** Before each run that counts, by itself. @default measure */
+  readonly lead?: Measure;
+  /** What is measured after each run that counts, by itself. */
+  readonly more?: (proxy: Proxy) => Promise<Round>;
+}
 
 /** What a proxy gave, and the bare one just before it; the bare proxy's turns have the same twice. */
 export interface Turn {
@@ -59,23 +68,20 @@ export async function withProxies<T>(
  * the machine gave at that time. Other gateways are compared with the last run of it.
  *
  * @param proxies - the bare one among them
- * @param measureMore - what is measured after each run that counts, by itself
  */
 export async function takeTurns(
   bench: Bench,
   proxies: readonly Proxy[],
-  measure: Measure,
-  measureMore: (proxy: Proxy) => Promise<Round> = async () => ({}),
+  { measure, lead = measure, more = async () => ({}) }: Measures,
 ): Promise<Turns> {
-  const { leadSeconds } = bench;
   for (const proxy of proxies) {
     await measure(proxy, proxy.isSlowAtFirst && !proxy.node ? bench.warmSeconds : 0.5);
     await idle(proxy);
   }
-  const run = async (proxy: Proxy, lead: number): Promise<Round> => {
-    if (lead > 0) await measure(proxy, lead);
+  const run = async (proxy: Proxy): Promise<Round> => {
+    await lead(proxy, bench.leadSeconds);
     const measured = await measure(proxy, bench.seconds);
-    const all = { ...measured, ...(await measureMore(proxy)) };
+    const all = { ...measured, ...(await more(proxy)) };
     await idle(proxy);
     return all;
   };
@@ -87,26 +93,18 @@ export async function takeTurns(
     let bare: Round | undefined;
     for (const proxy of turned) {
       if (bareProxy && (proxy.node || !bare)) {
-        bare = await run(bareProxy, bare ? leadSeconds / BARE_LEADS : leadSeconds);
+        bare = await run(bareProxy);
         turns.get('bare')?.push({ own: bare, bare });
       }
-      turns.get(proxy.name)?.push({ own: await run(proxy, leadSeconds), bare: bare ?? {} });
+      turns.get(proxy.name)?.push({ own: await run(proxy), bare: bare ?? {} });
     }
   }
   return turns;
 }
 
-/** The bare proxy, which ran a few seconds ago, needs a lead this many times shorter. */
-const BARE_LEADS = 3;
-
 /** `takeTurns` with fresh processes. */
-export function interleave(
-  bench: Bench,
-  names: readonly string[],
-  measure: Measure,
-  measureMore?: (proxy: Proxy) => Promise<Round>,
-): Promise<Turns> {
-  return withProxies(bench, names, (proxies) => takeTurns(bench, proxies, measure, measureMore));
+export function interleave(bench: Bench, names: readonly string[], measures: Measures): Promise<Turns> {
+  return withProxies(bench, names, (proxies) => takeTurns(bench, proxies, measures));
 }
 
 /** Requests and streams at full speed, whatever is measured then: a process that serves for days has all of its code compiled. */
