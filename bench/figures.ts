@@ -1,5 +1,4 @@
 import type { Proxy } from './proxy.ts';
-import type { Turns } from './rounds.ts';
 import { TARGETS } from './targets.ts';
 
 /** One line of the report: the median of its turns. */
@@ -20,6 +19,15 @@ export type Span = readonly [least: number, most: number];
 
 /** What one run of one proxy gave, by the figure's name. */
 export type Round = Readonly<Record<string, number>>;
+
+/** What a proxy gave, and the bare one just before it; the bare proxy's turns have the same twice. */
+export interface Turn {
+  readonly own: Round;
+  readonly bare: Round;
+}
+
+/** By the proxy's name. */
+export type Turns = ReadonlyMap<string, readonly Turn[]>;
 
 export interface Row {
   readonly key: string;

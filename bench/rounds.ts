@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Child } from './child.ts';
-import { addressOf, type Round } from './figures.ts';
+import { addressOf, type Round, type Turn, type Turns } from './figures.ts';
 import type { Chunks, Requests } from './processes/load.ts';
 import { startProxy } from './proxies.ts';
 import type { Proxy, Context } from './proxy.ts';
@@ -35,15 +35,6 @@ interface Measures {
   /** What is measured after each run that counts, by itself. */
   readonly more?: (proxy: Proxy) => Promise<Round>;
 }
-
-/** What a proxy gave, and the bare one just before it; the bare proxy's turns have the same twice. */
-export interface Turn {
-  readonly own: Round;
-  readonly bare: Round;
-}
-
-/** By the proxy's name. */
-export type Turns = ReadonlyMap<string, readonly Turn[]>;
 
 /** Starts these proxies and runs their code until it is compiled; they end when `use` is done. */
 export async function withProxies<T>(

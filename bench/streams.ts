@@ -112,8 +112,8 @@ function holding(bench: Bench, streams: number): (proxy: Proxy, seconds: number)
 }
 
 /**
- * Streams one after the other, each as fast as it is read. As a lead, too: what V8 has thrown away while others ran is compiled again
- * within a second, for which a hundred streams a second would take ten.
+ * Streams one after the other, each as fast as it is read. As a lead, too: of what V8 has thrown away while others ran, a hundred
+ * streams a second bring back too little.
  */
 function pouring(bench: Bench): (proxy: Proxy, seconds: number) => Promise<Round> {
   const request = { model: 'stream-200-0', bytes: 1024, streams: 32 };
