@@ -3,7 +3,7 @@ import { ALL_STORES, FLOORS, routers, usesRedis } from './ours.ts';
 import { tlsPeers } from './peers.ts';
 import type { Requests } from './processes/load.ts';
 import type { Proxy } from './proxy.ts';
-import { type Bench, interleave, takeTurns, withProxies } from './rounds.ts';
+import { type Bench, interleave, type Measure, takeTurns, withProxies } from './rounds.ts';
 
 const REDIS_FLOOR = 'http-proxy-middleware, Redis';
 const EXPRESS = ['router, memory, in Express', 'http-proxy-middleware in Express'];
@@ -68,7 +68,7 @@ function rowsOf(size: string): readonly Row[] {
 }
 
 /** Requests one after the other on each connection, as fast as they are answered. */
-function saturate(bench: Bench, bytes: number): (proxy: Proxy, seconds: number) => Promise<Round> {
+function saturate(bench: Bench, bytes: number): Measure {
   return async (proxy, seconds) => {
     const redisBefore = await bench.redisCpuUs();
     const before = await proxy.cpuUs();
@@ -113,7 +113,7 @@ function block(bench: Bench): (proxy: Proxy) => Promise<Round> {
   };
 }
 
-function calm(bench: Bench): (proxy: Proxy, seconds: number) => Promise<Round> {
+function calm(bench: Bench): Measure {
   const request = { model: 'json-1200', bytes: KB, perSecond: 300 };
   return async (proxy, seconds) => {
     const { ms, failed } = await bench.load.ask<Requests>('open', {

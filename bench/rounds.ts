@@ -25,7 +25,7 @@ export interface Bench {
 }
 
 /** What a proxy does in a number of seconds. */
-type Measure = (proxy: Proxy, seconds: number) => Promise<Round>;
+export type Measure = (proxy: Proxy, seconds: number) => Promise<Round>;
 
 /** How a part measures. */
 interface Measures {
