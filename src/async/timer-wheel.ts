@@ -135,7 +135,7 @@ export class TimerWheel {
     clearTimeout(this.#timer);
     if (this.#nextAt === undefined) this.#tickedAt = now;
     this.#nextAt = at;
-    const timer = this.#context.runInAsyncScope(() => setTimeout(this.#tick, Math.ceil(at - now)));
+    const timer = this.#context.runInAsyncScope(setTimeout, undefined, this.#tick, Math.ceil(at - now));
     this.#timer = this.#waits > 0 ? timer : timer.unref();
   }
 

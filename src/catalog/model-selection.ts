@@ -69,23 +69,30 @@ export interface Selection {
  */
 export function selectModels(
   catalog: Catalog,
-  [firstAsked, ...othersAsked]: AskedModels,
+  asked: AskedModels,
   routing: ClientRouting | undefined,
-  { allowed, priced, demands }: Selection,
+  selection: Selection,
 ): SelectedModels {
-  const find = ({ id, name, sort }: AskedModel): Model => {
-    const model = catalog.get(id);
-    if (!model) throw new ModelNotFoundError(name, catalog.near(id, allowed));
-    assertServed(model);
-    return sort ? { ...priced(model), strategy: sort, clientOrder: BY_SORT } : priced(model);
-  };
-  const first = find(firstAsked);
+  const { demands } = selection;
+  const first = findModel(asked[0], catalog, selection);
   if (routing) checkProviders(catalog, routing);
-  if (othersAsked.length === 0 && !routing && !demands) return [first];
-  const all = [first, ...othersAsked.map(find)] as const;
+  if (asked.length === 1 && !routing && !demands) return [first];
+  const others = asked.slice(1).map((each) => findModel(each, catalog, selection));
+  const all = [first, ...others] as const;
   const matching = demands ? keepMatching(all, demands) : all;
-  if (!routing) return matching;
-  const left = matching
+  return routing ? withRouting(matching, routing, all) : matching;
+}
+
+function findModel({ id, name, sort }: AskedModel, catalog: Catalog, { allowed, priced }: Selection): Model {
+  const model = catalog.get(id);
+  if (!model) throw new ModelNotFoundError(name, catalog.near(id, allowed));
+  assertServed(model);
+  return sort ? { ...priced(model), strategy: sort, clientOrder: BY_SORT } : priced(model);
+}
+
+/** @param all - before those that don't match were left out */
+function withRouting(models: SelectedModels, routing: ClientRouting, all: SelectedModels): SelectedModels {
+  const left = models
     .map((model) => withAllowedTargets(model, routing))
     .filter((model) => model !== undefined);
   const [head, ...rest] = left;

@@ -1,4 +1,4 @@
-import { type JsonListener, JsonScanner } from '../json/scanner.ts';
+import { JsonScanner, ScannerPool } from '../json/scanner.ts';
 import { inTurns } from './body-chunks.ts';
 import { type ChatRequest, type MemberPosition, type OptionalFields, RequestReader } from './chat-request.ts';
 import { invalidJson } from './invalid-json.ts';
@@ -49,13 +49,12 @@ export class ChatRequestScanner {
  */
 export function scanAtOnce(body: Buffer, fields: OptionalFields): ChatRequest {
   const reader = new RequestReader(fields);
-  atOnce.begin(reader);
+  const json = scanners.take(reader);
   try {
-    if (!atOnce.write(body) || !atOnce.end()) throw invalidJson(atOnce);
+    if (!json.write(body) || !json.end()) throw invalidJson(json);
     return reader.request();
   } finally {
-    // It doesn't keep the request.
-    atOnce.begin(NO_LISTENER);
+    scanners.giveBack(json);
   }
 }
 
@@ -70,11 +69,4 @@ export async function scanWhole(body: Buffer, fields?: OptionalFields): Promise<
   return scanner.end();
 }
 
-const NO_LISTENER: JsonListener<MemberPosition> = {
-  key: () => {},
-  value: (within) => within,
-  close: () => {},
-};
-
-/** For one body after another: nothing else runs while it scans. */
-const atOnce = new JsonScanner<MemberPosition>('body', NO_LISTENER);
+const scanners = new ScannerPool<MemberPosition>('body');

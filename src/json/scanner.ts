@@ -348,6 +348,34 @@ export class JsonScanner<Mark extends string> {
   }
 }
 
+/** Scanners that are idle, which keep nothing of the documents that they have scanned. */
+export class ScannerPool<Mark extends string> {
+  readonly #root: Mark;
+  readonly #idle: JsonScanner<Mark>[] = [];
+  readonly #noListener: JsonListener<Mark> = { key: () => {}, value: (within) => within, close: () => {} };
+
+  /** @param mark - `within` for a document's root value */
+  constructor(mark: Mark) {
+    this.#root = mark;
+  }
+
+  /** A scanner for one document or several. */
+  take(listener: JsonListener<Mark>): JsonScanner<Mark> {
+    const scanner = this.#idle.pop();
+    if (!scanner) return new JsonScanner(this.#root, listener);
+    scanner.begin(listener);
+    return scanner;
+  }
+
+  /** The scanner isn't used any more by who took it. */
+  giveBack(scanner: JsonScanner<Mark>): void {
+    scanner.begin(this.#noListener);
+    if (this.#idle.length < MAX_IDLE) this.#idle.push(scanner);
+  }
+}
+
+const MAX_IDLE = 64;
+
 // States of a number, in the grammar of RFC 8259.
 const BEGIN = 0;
 const MINUS = 1;

@@ -141,10 +141,10 @@ export function quoteFor(request: QuoteRequest): Quote {
     searches,
     fees,
     prices,
-    maximum: dearest(maxPromptTokens, n * outputCap, request),
-    minimum: dearest(maxPromptTokens, n * minOutput, withSearches(request, request.webSearchesNeeded)),
+    maximum: dearest(maxPromptTokens, n * outputCap, webSearches, request),
+    minimum: dearest(maxPromptTokens, n * minOutput, webSearchesNeeded, request),
     // Few requests search.
-    likelyMin: dearest(promptTokensNeeded, n * minOutput, withSearches(request, 0)),
+    likelyMin: dearest(promptTokensNeeded, n * minOutput, 0, request),
     promptTokens,
     promptTokensNeeded,
     promptTokensAtMost: maxPromptTokens,
@@ -199,7 +199,7 @@ export function firstHold(quote: Quote): NanoDollars {
 /** The hold for the whole prompt and this many output tokens; never more than `maximum`. */
 export function holdFor(quote: Quote, outputTokens: number): NanoDollars {
   const most = quote.n * quote.outputCap;
-  return dearest(quote.promptTokensAtMost, Math.min(outputTokens, most), quote);
+  return dearest(quote.promptTokensAtMost, Math.min(outputTokens, most), quote.webSearches, quote);
 }
 
 /** The number of output tokens, of all choices together, that the money covers beside the prompt. */
@@ -261,8 +261,9 @@ export function plausiblePart(
 }
 
 /** Calls of the model in a request. The `atMost` of its tools is no bound: providers don't know it. */
-function stepsAtMost({ features = [], searches = false }: QuoteRequest): number {
-  return searches || features.some(({ kind }) => kind === 'tool' || kind === 'field') ? MAX_STEPS : 1;
+function stepsAtMost({ features, searches = false }: QuoteRequest): number {
+  const asksForTools = features?.some(({ kind }) => kind === 'tool' || kind === 'field');
+  return searches || asksForTools ? MAX_STEPS : 1;
 }
 
 /** The most that OpenRouter runs in a request. */
@@ -306,7 +307,8 @@ export function withSearches<T extends QuoteRequest>(request: T, webSearches: nu
 function dearest(
   promptTokens: number,
   outputTokens: number,
-  { prices, predictedTokens = 0, webSearches, fees }: QuoteRequest,
+  webSearches: number,
+  { prices, predictedTokens = 0, fees }: QuoteRequest,
 ): NanoDollars {
   let most = 0n;
   for (const price of prices) {

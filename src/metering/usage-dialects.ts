@@ -198,7 +198,7 @@ export class UsageAccumulator {
   #reported: Counts | undefined;
   /** The choice whose chunk reported it; undefined if the chunk had no requested choice, or several: then it is for the whole answer. */
   #reportedOn: number | undefined;
-  /** Reported on a chunk of one choice: for that choice only, or for all so far. */
+  /** Reported on a chunk of one choice of several: for that choice only, or for all so far. */
   #onChoice: Map<number, { readonly counts: Counts; readonly times: number }> | undefined;
   /** Choices were observed to count separately: vLLM, with `continuous_usage_stats`. */
   #countsApart = false;
@@ -224,10 +224,10 @@ export class UsageAccumulator {
     const { completion = 0 } = counts;
     const alternates = choice !== undefined && this.#reportedOn !== undefined && choice !== this.#reportedOn;
     if (alternates && hasText && completion > 0 && completion <= before) this.#countsApart = true;
-    this.#reported = { ...this.#reported, ...counts };
+    this.#reported = this.#reported ? { ...this.#reported, ...counts } : counts;
     this.#reportedOn = choice;
     this.#read = undefined;
-    if (choice === undefined) return;
+    if (choice === undefined || this.#choices === 1) return;
     this.#onChoice ??= new Map();
     const times = this.#onChoice.get(choice)?.times ?? 0;
     this.#onChoice.set(choice, { counts, times: times + 1 });
@@ -253,7 +253,7 @@ export class UsageAccumulator {
 
   #ofWhole(): Usage | undefined {
     if (!this.#reported) return undefined;
-    const choices = [...(this.#onChoice?.values() ?? [])];
+    const choices = this.#onChoice ? [...this.#onChoice.values()] : [];
     const isApart = this.#countsApart || choices.every(({ times }) => times === 1);
     return this.#reportedOn === undefined || choices.length < 2 || !isApart
       ? normalise(this.#reported, this.#dialect)
@@ -323,13 +323,10 @@ function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
   const audioPromptTokens = Math.min(audioPrompt, prompt - cachedTokens - cacheWriteTokens);
   const fresh = prompt - cachedTokens - cacheWriteTokens - audioPromptTokens;
   const audioCompletionTokens = Math.min(counts.audioCompletion ?? 0, completion);
-  return {
+  const usage: Writable<Usage> = {
     promptTokens: prompt,
     cachedTokens,
     cacheWriteTokens,
-    ...(counts.cacheWriteHour !== undefined && {
-      cacheWriteHourTokens: Math.min(counts.cacheWriteHour, cacheWriteTokens),
-    }),
     audioPromptTokens,
     imagePromptTokens: Math.min(imagePrompt + videoPrompt, fresh),
     completionTokens: completion,
@@ -337,9 +334,14 @@ function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
     audioCompletionTokens,
     imageCompletionTokens: Math.min(counts.imageCompletion ?? 0, completion - audioCompletionTokens),
     webSearches: counts.webSearches ?? counts.searchQueries ?? 0,
-    ...(counts.toolCalls !== undefined && { toolCalls: counts.toolCalls }),
   };
+  const { cacheWriteHour, toolCalls } = counts;
+  if (cacheWriteHour !== undefined) usage.cacheWriteHourTokens = Math.min(cacheWriteHour, cacheWriteTokens);
+  if (toolCalls !== undefined) usage.toolCalls = toolCalls;
+  return usage;
 }
+
+type Writable<Members> = { -readonly [Name in keyof Members]: Members[Name] };
 
 /** Audio that only the total has beside the prompt, as Mistral counts it; 0 if none. */
 function audioBesidePrompt(

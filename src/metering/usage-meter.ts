@@ -1,4 +1,4 @@
-import { JsonScanner } from '../json/scanner.ts';
+import { type JsonScanner, ScannerPool } from '../json/scanner.ts';
 import type { AnswerPosition } from './answer-keys.ts';
 import { UsageReader } from './usage-reader.ts';
 import type { DeliveredText } from './estimate.ts';
@@ -28,6 +28,7 @@ export interface EventEnd {
  */
 export class UsageMeter implements EventStreamListener {
   readonly #reader: UsageReader;
+  /** Of the current JSON document: between two events a stream has none. */
   #scanner: JsonScanner<AnswerPosition> | undefined;
   #stream: EventStreamScanner | undefined;
   #format: 'event-stream' | 'json' | undefined;
@@ -82,6 +83,8 @@ export class UsageMeter implements EventStreamListener {
     if (this.#over) return;
     this.#over = true;
     this.#reader.end();
+    // That of a document that is cut knows where.
+    if (this.#scanner?.isClosed) this.#endDocument();
   }
 
   /** The usage that the provider reported; undefined if there is none, or none that is valid. */
@@ -104,7 +107,7 @@ export class UsageMeter implements EventStreamListener {
   get delivered(): DeliveredText {
     const { ascii, nonAscii } = this.#reader;
     // The unfinished string of a JSON answer is delivered. That of an unfinished event isn't: clients don't read it.
-    const open = this.#format === 'json' && !this.#broken ? this.#json.openString : undefined;
+    const open = this.#format === 'json' && !this.#broken ? this.#scanner?.openString : undefined;
     if (!open || !this.#reader.isText(open.within)) return { ascii, nonAscii };
     return { ascii: ascii + open.ascii, nonAscii: nonAscii + open.nonAscii };
   }
@@ -133,7 +136,7 @@ export class UsageMeter implements EventStreamListener {
 
   /** Whether the answer so far is an incomplete JSON document. */
   get unfinishedJson(): boolean {
-    return this.#format === 'json' && !this.#broken && !this.#json.isClosed;
+    return this.#format === 'json' && !this.#broken && this.#scanner?.isClosed === false;
   }
 
   /** Whether a stream so far ends inside the JSON of an event. An event that lacks its blank line only is complete. */
@@ -224,9 +227,14 @@ export class UsageMeter implements EventStreamListener {
     this.onEvent?.({ from, end, isUsageOnly, nullUsage });
   }
 
-  /** Made for the first bytes that no template matches, which are often those of a stream's end. */
+  /** Taken for bytes that no template matches. */
   get #json(): JsonScanner<AnswerPosition> {
-    return (this.#scanner ??= new JsonScanner('document', this.#reader));
+    return (this.#scanner ??= scanners.take(this.#reader));
+  }
+
+  #endDocument(): void {
+    if (this.#scanner) scanners.giveBack(this.#scanner);
+    this.#scanner = undefined;
   }
 
   #readJson(bytes: Uint8Array, from: number, to: number): void {
@@ -271,7 +279,7 @@ export class UsageMeter implements EventStreamListener {
   #nextDocument(): void {
     this.#reader.end();
     this.#reader.begin();
-    this.#json.begin();
+    this.#endDocument();
   }
 
   /** The range of the member `"usage": null` in an event that begins at this index. */
@@ -284,9 +292,11 @@ export class UsageMeter implements EventStreamListener {
 
   /** Whether the current document is a complete object. */
   get #isAnswer(): boolean {
-    return !this.#broken && this.#reader.isAnswer && this.#json.isClosed;
+    return !this.#broken && this.#reader.isAnswer && this.#scanner?.isClosed === true;
   }
 }
+
+const scanners = new ScannerPool<AnswerPosition>('document');
 
 /** Bytes of an error that are kept. */
 const MAX_ERROR_BYTES = 4096;

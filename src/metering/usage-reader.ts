@@ -360,14 +360,18 @@ export class UsageReader implements JsonListener<AnswerPosition> {
   }
 
   #keepCounts(): void {
-    if (this.#usageIn === 'answer') this.#chunkCounts = { ...this.#chunkCounts, ...this.#counts };
+    if (this.#usageIn === 'answer') this.#chunkCounts = merged(this.#chunkCounts, this.#counts);
     else if (this.#usageIn === 'timings') {
       const { input, cacheRead, output } = this.#counts;
       // Without `cache_n`, the length of the prompt is unknown.
       if (input !== undefined && cacheRead !== undefined && output !== undefined)
         this.#timings = this.#counts;
-    } else this.#choiceCounts = { ...this.#choiceCounts, ...this.#counts };
+    } else this.#choiceCounts = merged(this.#choiceCounts, this.#counts);
   }
+}
+
+function merged(before: Counts | undefined, counts: Counts): Counts {
+  return before ? { ...before, ...counts } : counts;
 }
 
 /** Known tier names, for which no string is created per chunk. */

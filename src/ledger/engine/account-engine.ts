@@ -20,6 +20,7 @@ import {
   leastBudget,
   movedBudgets,
   ratesAt,
+  saveHolder,
 } from './limit-holders.ts';
 import type {
   Admit,
@@ -115,7 +116,7 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
 
   totals.available -= hold;
   totals.held += hold;
-  const countedAt = countAdmission(holders, { hold, tokens }, now);
+  const countedAt = countAdmission(account, holders, { hold, tokens }, now);
   account.saveRequest({
     id: requestId,
     key: key.key,
@@ -284,7 +285,7 @@ function chargeMore(
   totals.available -= moved;
   totals.spent += moved;
   burn(account, moved);
-  countEnded(holdersOf(account, request), request, { released: 0n, ended: false, moved, tokens: 0 }, now);
+  countEnded(account, request, { released: 0n, ended: false, moved, tokens: 0 }, now);
   countMore(account, request, moved, dimensions);
   // It cost nothing until now; from now on its record is kept as long as any other.
   if (request.amount === 0n) request.due = Math.max(request.due, deleteAt(request.id, now, false));
@@ -378,10 +379,10 @@ function orphan(account: AccountRows, command: Settle, now: number): RequestRow 
   // The charge of an unknown key counts for no key, not even for one that is created later.
   const holders = known ? all : all.slice(1);
   const countedAt = latest(holders, now);
-  for (const { row, limits, save } of holders) {
-    enterWindows(row, countedAt);
-    if (requestTime(requestId) > now - MINUTE_MS) countRequest(row, limits, now);
-    save();
+  for (const holder of holders) {
+    enterWindows(holder.row, countedAt);
+    if (requestTime(requestId) > now - MINUTE_MS) countRequest(holder.row, holder.limits, now);
+    saveHolder(account, holder);
   }
   const request: RequestRow = {
     id: requestId,
@@ -427,7 +428,7 @@ function growHold(
   totals.available -= more;
   totals.held += more;
   request.amount += more;
-  countMoreHeld(holders, more, now);
+  countMoreHeld(account, holders, more, now);
   return undefined;
 }
 
@@ -473,7 +474,7 @@ function endRequest(
   totals.writtenOff += writtenOff;
   burn(account, moved);
   const counted = { released: hold, ended: running, moved, tokens: tokens - request.tokens };
-  countEnded(holdersOf(account, request), request, counted, now);
+  countEnded(account, request, counted, now);
   // An orphan has no line yet, and was not counted.
   const isCounted = request.state === 'expired' && request.line !== undefined;
   if (isCounted) uncountExpiry(account, request, already);

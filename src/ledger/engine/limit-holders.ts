@@ -1,7 +1,6 @@
 import {
   type AccountRows,
   type CountedBy,
-  type CountersRow,
   endUserOfRow,
   endUserRowId,
   type EndUserRow,
@@ -40,12 +39,9 @@ import type { NanoDollars } from '../contract/money.ts';
  * Those whose limits a request counts against: its key, its account if that has a policy, and its end user if key or
  * account limit their end users. All are judged by the same functions; the tightest limit refuses.
  */
-export interface Holder {
-  readonly kind: LimitHolder;
-  readonly row: CountersRow;
-  readonly limits: KeyLimits;
-  readonly save: () => void;
-}
+export type Holder =
+  | { readonly kind: 'key' | 'account'; readonly row: KeyRow; readonly limits: KeyLimits }
+  | { readonly kind: 'end_user'; readonly row: EndUserRow; readonly limits: KeyLimits };
 
 /** The holders of a request that is to be admitted; those that are new are saved with what they count. */
 export function holdersFor(
@@ -58,11 +54,11 @@ export function holdersFor(
   readonly countedBy: CountedBy;
   readonly sharesEndUser: boolean;
 } {
-  const holders = [keyHolder(account, key)];
+  const holders: Holder[] = [keyHolder(key)];
   const policy = account.totals.policyVersion > 0 ? account.key(ACCOUNT_POLICY) : undefined;
-  if (policy) holders.push(accountHolder(account, policy));
+  if (policy) holders.push(accountHolder(policy));
   const found = endUser === undefined ? undefined : endUserFor(account, { key, policy }, endUser, now);
-  if (found) holders.push(endUserHolder(account, found.row, found.limits));
+  if (found) holders.push(endUserHolder(found.row, found.limits));
   return {
     holders,
     countedBy: { key: true, account: policy !== undefined, endUser: found?.row.id },
@@ -75,13 +71,13 @@ export function holdersOf(
   account: AccountRows,
   { key: keyId, countedBy }: Pick<RequestRow, 'key' | 'countedBy'>,
 ): Holder[] {
-  const holders: Holder[] = [];
   const key = countedBy.key ? account.key(keyId) : undefined;
-  if (key) holders.push(keyHolder(account, key));
+  // An array of one takes less memory than an empty one that grows.
+  const holders: Holder[] = key ? [keyHolder(key)] : [];
   const policy = countedBy.account ? account.key(ACCOUNT_POLICY) : undefined;
-  if (policy) holders.push(accountHolder(account, policy));
+  if (policy) holders.push(accountHolder(policy));
   const endUser = countedBy.endUser === undefined ? undefined : account.endUser(countedBy.endUser);
-  if (endUser) holders.push(endUserHolder(account, endUser, limitsOfEndUser(account, endUser.id)));
+  if (endUser) holders.push(endUserHolder(endUser, limitsOfEndUser(account, endUser.id)));
   return holders;
 }
 
@@ -92,26 +88,32 @@ export function holdersAt(
 ): Holder[] {
   const holders: Holder[] = [];
   const key = account.key(request.key);
-  if (key) holders.push(keyHolder(account, key));
+  if (key) holders.push(keyHolder(key));
   const policy = account.totals.policyVersion > 0 ? account.key(ACCOUNT_POLICY) : undefined;
-  if (policy && policy.createdAt <= request.at) holders.push(accountHolder(account, policy));
+  if (policy && policy.createdAt <= request.at) holders.push(accountHolder(policy));
   const limits = key?.endUsers ?? policy?.endUsers;
   if (!limits || request.endUser === undefined) return holders;
   const endUser = account.endUser(endUserRowId(request.endUser, key?.endUsers && key.key));
-  if (endUser) holders.push(endUserHolder(account, endUser, limits));
+  if (endUser) holders.push(endUserHolder(endUser, limits));
   return holders;
 }
 
-function keyHolder(account: AccountRows, row: KeyRow): Holder {
-  return { kind: 'key', row, limits: row.limits, save: () => account.saveKey(row) };
+function keyHolder(row: KeyRow): Holder {
+  return { kind: 'key', row, limits: row.limits };
 }
 
-function accountHolder(account: AccountRows, row: KeyRow): Holder {
-  return { ...keyHolder(account, row), kind: 'account' };
+function accountHolder(row: KeyRow): Holder {
+  return { kind: 'account', row, limits: row.limits };
 }
 
-function endUserHolder(account: AccountRows, row: EndUserRow, limits: KeyLimits): Holder {
-  return { kind: 'end_user', row, limits, save: () => account.saveEndUser(row) };
+function endUserHolder(row: EndUserRow, limits: KeyLimits): Holder {
+  return { kind: 'end_user', row, limits };
+}
+
+/** Saves the counters of a holder. */
+export function saveHolder(account: AccountRows, { kind, row }: Holder): void {
+  if (kind === 'end_user') account.saveEndUser(row);
+  else account.saveKey(row);
 }
 
 /** The limits of end users that are in force now: those of the key that the row is of, or of the account. */
@@ -192,6 +194,8 @@ function longestWait(
   return longest;
 }
 
+const NO_BUDGETS: readonly Budget[] = [];
+
 /** The budget with the least left; undefined without any. */
 export function leastBudget(
   holders: readonly Holder[],
@@ -199,7 +203,7 @@ export function leastBudget(
 ): { readonly kind: LimitHolder; readonly budget: Budget; readonly left: NanoDollars } | undefined {
   let least: { kind: LimitHolder; budget: Budget; left: NanoDollars } | undefined;
   for (const { kind, row, limits } of holders) {
-    for (const budget of limits.budgets ?? []) {
+    for (const budget of limits.budgets ?? NO_BUDGETS) {
       const left = budgetLeft(budget, row, now);
       if (!least || left < least.left) least = { kind, budget, left };
     }
@@ -226,35 +230,44 @@ function tighter(one: KeyRate | undefined, other: KeyRate | undefined): KeyRate 
 
 /** Counts an admitted request; returns the time at which it counts. */
 export function countAdmission(
+  account: AccountRows,
   holders: readonly Holder[],
   { hold, tokens }: { readonly hold: NanoDollars; readonly tokens: number },
   now: number,
 ): number {
   const time = latest(holders, now);
-  for (const { row, limits, save } of holders) {
+  for (const holder of holders) {
+    const { row, limits } = holder;
     enterWindows(row, time);
     countRequest(row, limits, now);
     countTokens(row, limits, tokens, now);
     row.held += hold;
     row.running += 1;
-    save();
+    saveHolder(account, holder);
   }
   return time;
 }
 
 /** Counts a larger hold. */
-export function countMoreHeld(holders: readonly Holder[], more: NanoDollars, now: number): void {
+export function countMoreHeld(
+  account: AccountRows,
+  holders: readonly Holder[],
+  more: NanoDollars,
+  now: number,
+): void {
   const time = latest(holders, now);
-  for (const { row, save } of holders) {
-    enterWindows(row, time);
-    row.held += more;
-    save();
+  for (const holder of holders) {
+    enterWindows(holder.row, time);
+    holder.row.held += more;
+    saveHolder(account, holder);
   }
 }
 
 /** The latest time whose windows count for one of them, or now. */
 export function latest(holders: readonly Holder[], now: number): number {
-  return holders.reduce((time, { row }) => Math.max(time, countingTime(row.countedAt, now)), now);
+  let time = now;
+  for (const { row } of holders) time = Math.max(time, countingTime(row.countedAt, now));
+  return time;
 }
 
 /** What a charge did to the budgets in whose current window it counts. */
@@ -282,8 +295,8 @@ export function movedBudgets(
 
 /** Counts what became of a request: how much of its hold is released, what was charged or refunded, its tokens. */
 export function countEnded(
-  holders: readonly Holder[],
-  request: Pick<RequestRow, 'countedAt'>,
+  account: AccountRows,
+  request: Pick<RequestRow, 'key' | 'countedBy' | 'countedAt'>,
   {
     released,
     ended,
@@ -297,11 +310,12 @@ export function countEnded(
   },
   now: number,
 ): void {
-  for (const { row, limits, save } of holders) {
+  for (const holder of holdersOf(account, request)) {
+    const { row, limits } = holder;
     row.held -= released;
     if (ended) row.running -= 1;
     countCharge(row, moved, request.countedAt);
     countTokens(row, limits, tokens, now);
-    save();
+    saveHolder(account, holder);
   }
 }

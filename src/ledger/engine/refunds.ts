@@ -6,7 +6,7 @@ import { requestTime } from '../contract/request-ids.ts';
 import { refundId } from '../contract/reserved-ids.ts';
 import { updateCredits } from './due-credits.ts';
 import { countCharge } from './key-limits.ts';
-import { countEnded, holdersAt, holdersOf } from './limit-holders.ts';
+import { countEnded, holdersAt, saveHolder } from './limit-holders.ts';
 import { countMore } from './usage-counters.ts';
 import { type Transition, witnessed } from './witnesses.ts';
 
@@ -36,7 +36,7 @@ export const refund: Transition<Refund, RefundResult> = witnessed((account, comm
   totals.available += amount;
   if (request) {
     const refunded = { released: 0n, ended: false, moved: -amount, tokens: 0 };
-    countEnded(holdersOf(account, request), request, refunded, now);
+    countEnded(account, request, refunded, now);
   } else {
     giveBack(account, command);
   }
@@ -61,13 +61,14 @@ export const refund: Transition<Refund, RefundResult> = witnessed((account, comm
  */
 function giveBack(account: AccountRows, { requestId, key, dimensions, amount }: Refund): void {
   const at = requestTime(requestId);
-  for (const { row, save } of holdersAt(account, { key, endUser: dimensions?.['user'], at })) {
+  for (const holder of holdersAt(account, { key, endUser: dimensions?.['user'], at })) {
+    const { row } = holder;
     if (row.spent <= 0n) continue;
     countCharge(row, -smaller(amount, row.spent), Math.min(at, row.countedAt));
     for (const per of WINDOW_PERIODS) {
       row.spentBefore[per] = smaller(larger(0n, row.spentBefore[per]), row.spent);
     }
-    save();
+    saveHolder(account, holder);
   }
 }
 
