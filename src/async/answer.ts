@@ -25,6 +25,7 @@ export function answerOf<T>(call: () => Answer<T>): Answer<T> {
   }
 }
 
-async function rejection(error: unknown): Promise<never> {
+/** What was thrown, as a rejection. */
+export async function rejection(error: unknown): Promise<never> {
   throw error;
 }

@@ -1,4 +1,4 @@
-import { andThen, type Answer, answerOf, isLater } from '../async/answer.ts';
+import { andThen, type Answer, isLater, rejection } from '../async/answer.ts';
 import type { Caller } from '../keys/caller.ts';
 import { countedAt } from '../keys/dimensions.ts';
 import { minimumHold, needOf, outputLimit } from './admission.ts';
@@ -15,6 +15,7 @@ import type {
   LedgerStore,
   Settle,
   SettledUsage,
+  SettleResult,
 } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
@@ -39,7 +40,7 @@ export interface BillingServiceOptions extends HoldKeeperOptions {
 }
 
 /** A request that is to be sent. */
-export interface AdmitRequest {
+export interface HoldRequest {
   readonly requestId: string;
   readonly caller: Caller;
   readonly model: Model;
@@ -95,12 +96,12 @@ export class BillingService implements HoldServices {
    *
    * @throws {CreditStoreUnavailableError} if the store did not answer; the store voids what it may have held
    */
-  admit(request: AdmitRequest): Answer<Admission> {
+  admit(request: HoldRequest): Answer<Admission> {
     const result = this.keeper.admit(this.#commandFor(request), request.caller.session);
     return andThen(result, (reply) => this.#admission(request, reply));
   }
 
-  #commandFor(request: AdmitRequest): Admit {
+  #commandFor(request: HoldRequest): Admit {
     const { requestId, caller, model, quote, idempotencyKey, endUser } = request;
     const command: Writable<Admit> = {
       account: caller.account,
@@ -122,11 +123,11 @@ export class BillingService implements HoldServices {
   }
 
   /** What isn't a stream is there all at once: its hold can't grow. */
-  #grows({ stream }: AdmitRequest): boolean {
+  #grows({ stream }: HoldRequest): boolean {
     return stream && this.#options.settings.holdMode === 'adaptive';
   }
 
-  #admission(request: AdmitRequest, result: AdmitResult): Admission {
+  #admission(request: HoldRequest, result: AdmitResult): Admission {
     const { requestId, caller, quote } = request;
     const { holdMode } = this.#options.settings;
     const { rates } = result;
@@ -150,21 +151,8 @@ export class BillingService implements HoldServices {
     return { rates, hold };
   }
 
-  #holdFor(request: AdmitRequest, limit: number | undefined, amount: NanoDollars): Hold {
-    const { requestId, caller, quote, stream, startedAt, idempotencyKey, endUser, dimensions } = request;
-    const terms = {
-      requestId,
-      caller,
-      quote,
-      outputLimit: limit,
-      grows: this.#grows(request),
-      stream,
-      idempotencyKey,
-      endUser,
-      dimensions,
-      startedAt,
-    };
-    return new Hold(this, terms, amount);
+  #holdFor(request: HoldRequest, limit: number | undefined, amount: NanoDollars): Hold {
+    return new Hold(this, request, { amount, outputLimit: limit, grows: this.#grows(request) });
   }
 
   priceOf(cut: Outcome, hold: Hold): NanoDollars {
@@ -189,9 +177,13 @@ export class BillingService implements HoldServices {
       this.#tell(hold, outcome, consumption, 0n, undefined);
       return;
     }
-    const posted = answerOf(() =>
-      consumption && usage ? this.#settle(hold, outcome, consumption, usage) : this.#release(hold, outcome),
-    );
+    let posted: Answer<void>;
+    try {
+      posted =
+        consumption && usage ? this.#settle(hold, outcome, consumption, usage) : this.#release(hold, outcome);
+    } catch (error) {
+      posted = rejection(error);
+    }
     if (isLater(posted)) this.keeper.track(hold.terms.requestId, posted);
   }
 
@@ -237,17 +229,31 @@ export class BillingService implements HoldServices {
     if (endUser !== undefined) command.endUser = endUser;
     if (dimensions) command.dimensions = dimensions;
     if (idempotencyKey) command.idempotencyKey = idempotencyKey;
-    return andThen(this.store.settle(command), (result) => {
-      if (result.code !== 'ok' && result.code !== 'duplicate') {
-        this.onError(new Error(`A charge could not be posted: the store says ${result.code}`), requestId);
-        // Nothing was charged, and nothing will be.
-        this.#tell(hold, outcome, undefined, 0n, undefined);
-        return;
-      }
-      const { charged } = result;
-      this.keeper.charged(caller.account, requestId, hold.amount, result);
-      this.#tell(hold, outcome, consumption, charged, result);
-    });
+    const result = this.store.settle(command);
+    return isLater(result)
+      ? this.#settledLater(hold, outcome, consumption, result)
+      : this.#settled(hold, outcome, consumption, result);
+  }
+
+  async #settledLater(
+    hold: Hold,
+    outcome: Outcome,
+    consumption: Charge,
+    result: Promise<SettleResult>,
+  ): Promise<void> {
+    this.#settled(hold, outcome, consumption, await result);
+  }
+
+  #settled(hold: Hold, outcome: Outcome, consumption: Charge, result: SettleResult): void {
+    const { requestId, caller } = hold.terms;
+    if (result.code !== 'ok' && result.code !== 'duplicate') {
+      this.onError(new Error(`A charge could not be posted: the store says ${result.code}`), requestId);
+      // Nothing was charged, and nothing will be.
+      this.#tell(hold, outcome, undefined, 0n, undefined);
+      return;
+    }
+    this.keeper.charged(caller.account, requestId, hold.amount, result);
+    this.#tell(hold, outcome, consumption, result.charged, result);
   }
 
   /** Once of each target and tier: its provider serves what has no price. */

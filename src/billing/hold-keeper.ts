@@ -1,4 +1,4 @@
-import { type Answer, answerOf, isLater } from '../async/answer.ts';
+import { type Answer, isLater, rejection } from '../async/answer.ts';
 import { SlotList } from '../async/slot-list.ts';
 import { TimerWheel } from '../async/timer-wheel.ts';
 import {
@@ -82,10 +82,18 @@ export class HoldKeeper {
    * @throws {CreditStoreUnavailableError} if the store did not answer; the store voids what it may have held
    */
   admit(command: Admit, unrecordedKey?: CreateKey): Answer<AdmitResult> {
-    const result = answerOf(() => this.store.admit(command));
+    const result = this.#ask(command);
     const isFinal = !isLater(result) && result.code !== 'stale' && result.code !== 'no_key';
     if (!isFinal) return this.#admitLater(command, result, unrecordedKey);
     return this.#answered(command, result, unrecordedKey);
+  }
+
+  #ask(command: Admit): Answer<AdmitResult> {
+    try {
+      return this.store.admit(command);
+    } catch (error) {
+      return rejection(error);
+    }
   }
 
   /** By when a hold that is asked for now must be admitted, in the store's time. */

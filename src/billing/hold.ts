@@ -17,10 +17,6 @@ export interface HoldTerms {
   readonly requestId: string;
   readonly caller: Caller;
   readonly quote: Quote;
-  /** The output limit, a choice, that the hold covers, where it covers less than the request asked for. */
-  readonly outputLimit: number | undefined;
-  /** It is of a stream, and holds more as that goes on. */
-  readonly grows: boolean;
   /** Its answer is to be an event stream. */
   readonly stream: boolean;
   /** What its client calls it. */
@@ -30,6 +26,15 @@ export interface HoldTerms {
   readonly dimensions: Dimensions | undefined;
   /** When the request arrived, by `performance.now()`. */
   readonly startedAt: number;
+}
+
+/** What was held. */
+export interface Held {
+  readonly amount: NanoDollars;
+  /** The output limit, a choice, that the hold covers, where it covers less than the request asked for. */
+  readonly outputLimit: number | undefined;
+  /** It is of a stream, and holds more as that goes on. */
+  readonly grows: boolean;
 }
 
 /** What all holds of a router share. */
@@ -49,14 +54,18 @@ export interface HoldServices {
 export class Hold implements LeasedHold {
   readonly terms: HoldTerms;
   lease: Lease | undefined;
+  readonly outputLimit: number | undefined;
   readonly #billing: HoldServices;
+  readonly #mayGrow: boolean;
   #amount: NanoDollars;
   #running: { readonly target: Target; readonly meter: UsageMeter } | undefined;
   #settled = false;
 
-  constructor(billing: HoldServices, terms: HoldTerms, amount: NanoDollars) {
+  constructor(billing: HoldServices, terms: HoldTerms, { amount, outputLimit, grows }: Held) {
     this.#billing = billing;
     this.terms = terms;
+    this.outputLimit = outputLimit;
+    this.#mayGrow = grows;
     this.#amount = amount;
   }
 
@@ -67,15 +76,11 @@ export class Hold implements LeasedHold {
 
   /** It holds less than its request may cost, and more as its answer grows. */
   get grows(): boolean {
-    return this.terms.grows && this.#amount < this.terms.quote.maximum;
+    return this.#mayGrow && this.#amount < this.terms.quote.maximum;
   }
 
   get settled(): boolean {
     return this.#settled;
-  }
-
-  get outputLimit(): number | undefined {
-    return this.terms.outputLimit;
   }
 
   /** What would be charged if an answer had come to its end now, in USD, for its client. */

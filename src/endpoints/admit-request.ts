@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { type Answer, andThen } from '../async/answer.ts';
-import type { BillingService } from '../billing/billing-service.ts';
+import { type Answer, isLater } from '../async/answer.ts';
+import type { Admission, BillingService, HoldRequest } from '../billing/billing-service.ts';
 import type { Hold } from '../billing/hold.ts';
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import type { Target } from '../catalog/model.ts';
@@ -91,53 +91,88 @@ export function admitRequest(
   planned: PlannedRequest,
   admission: AdmissionTerms,
   services: AdmitServices,
-  changes = 0,
 ): Answer<AdmittedRequest> {
-  if (changes === MAX_KEY_CHANGES) throw new CreditStoreUnavailableError();
-  const { exchange, idempotencyKey, said, startedAt, room } = admission;
-  const { read, modelRequest } = planned;
-  const { caller, model, quote, targets, conversation } = planned.plan;
-  const { stream } = read.request;
-  return andThen(ruledMembers(read.body, targets), (members) => {
-    const { endUser, dimensions } = countedAs(caller, said, services.settings.dimensions);
-    const terms = {
-      requestId: exchange.id,
-      caller,
-      model,
-      quote,
-      stream,
-      idempotencyKey,
-      endUser,
-      dimensions,
-      startedAt,
-    };
-    return andThen(services.billing.admit(terms), ({ rates, hold, refusal }) => {
-      if (rates) exchange.rateLimitHeaders = rateLimitHeaders(rates);
-      if (hold) {
-        const inOrder = room?.inOrder(targets) ?? targets;
-        return { caller, model, quote, targets: inOrder, conversation, read, members, hold, room };
-      }
-      if (refusal) {
-        // The key cache must not serve a key that the ledger rejected.
-        if (refusal instanceof AuthenticationError) services.authenticator.reject(exchange.headers, caller);
-        throw refusal;
-      }
-      const refreshed = services.authenticator.refresh(exchange.headers, caller);
-      return refreshed.then((current) =>
-        admitRequest(
-          { read, modelRequest, plan: planRequest(current, modelRequest, services) },
-          admission,
-          services,
-          changes + 1,
-        ),
-      );
-    });
-  });
+  const members = ruledMembers(planned);
+  if (isLater(members)) return admitLater(planned, admission, services, members);
+  const asked = services.billing.admit(holdRequest(planned, admission, services));
+  const admitted = isLater(asked) ? undefined : withHold(planned, admission, services, members, asked);
+  return admitted ?? admitLater(planned, admission, services, members, asked);
+}
+
+/** Goes on where something has to be awaited.
+ *
+ * @param asked - the first answer of the ledger, if it was asked
+ */
+async function admitLater(
+  first: PlannedRequest,
+  admission: AdmissionTerms,
+  services: AdmitServices,
+  ruled: Answer<BodyMembers>,
+  asked?: Answer<Admission>,
+): Promise<AdmittedRequest> {
+  const { exchange } = admission;
+  let planned = first;
+  let members = await ruled;
+  let answer = asked;
+  for (let changes = 0; changes < MAX_KEY_CHANGES; changes++) {
+    answer ??= services.billing.admit(holdRequest(planned, admission, services));
+    const admitted = withHold(planned, admission, services, members, await answer);
+    if (admitted) return admitted;
+    const caller = await services.authenticator.refresh(exchange.headers, planned.plan.caller);
+    planned = { ...planned, plan: planRequest(caller, planned.modelRequest, services) };
+    members = await ruledMembers(planned);
+    answer = undefined;
+  }
+  throw new CreditStoreUnavailableError();
+}
+
+function holdRequest(
+  { read, plan }: PlannedRequest,
+  { exchange, idempotencyKey, said, startedAt }: AdmissionTerms,
+  { settings }: AdmitServices,
+): HoldRequest {
+  const { caller, model, quote } = plan;
+  const { endUser, dimensions } = countedAs(caller, said, settings.dimensions);
+  return {
+    requestId: exchange.id,
+    caller,
+    model,
+    quote,
+    stream: read.request.stream,
+    idempotencyKey,
+    endUser,
+    dimensions,
+    startedAt,
+  };
+}
+
+/** The request with its hold; undefined if its key was changed since it was looked up.
+ *
+ * @throws {RouterError} if it was refused
+ */
+function withHold(
+  { read, plan }: PlannedRequest,
+  { exchange, room }: AdmissionTerms,
+  { authenticator }: AdmitServices,
+  members: BodyMembers,
+  { rates, hold, refusal }: Admission,
+): AdmittedRequest | undefined {
+  const { caller, model, quote, targets, conversation } = plan;
+  if (rates) exchange.rateLimitHeaders = rateLimitHeaders(rates);
+  if (hold) {
+    const inOrder = room?.inOrder(targets) ?? targets;
+    return { caller, model, quote, targets: inOrder, conversation, read, members, hold, room };
+  }
+  if (!refusal) return undefined;
+  // The key cache must not serve a key that the ledger rejected.
+  if (refusal instanceof AuthenticationError) authenticator.reject(exchange.headers, caller);
+  throw refusal;
 }
 
 /** Finds the fields that have body rules, and rejects one that a target could read differently, before money is held. */
-function ruledMembers(body: BodyChunks, targets: readonly Target[]): Answer<BodyMembers> {
-  return targets.some((target) => target.body) ? findRuledMembers(body, targets) : NO_MEMBERS;
+function ruledMembers({ read, plan }: PlannedRequest): Answer<BodyMembers> {
+  const { targets } = plan;
+  return targets.some((target) => target.body) ? findRuledMembers(read.body, targets) : NO_MEMBERS;
 }
 
 async function findRuledMembers(body: BodyChunks, targets: readonly Target[]): Promise<BodyMembers> {

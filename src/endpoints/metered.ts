@@ -256,6 +256,9 @@ async function priceCall(
   }
 }
 
+/** A body of which the router reads nothing. */
+const NOTHING_SAID = { endUser: undefined, tags: undefined };
+
 /** @throws {RouterError} with the reason; nothing is held then */
 async function admit(
   { model, price, tokens, idempotencyKey }: PricedCall,
@@ -265,7 +268,7 @@ async function admit(
   { authenticator, holds, catalog, settings }: MeteredServices,
 ): Promise<FixedHold> {
   let caller = first;
-  const said = saidDimensions(exchange.headers, {}, settings.dimensions);
+  const said = saidDimensions(exchange.headers, NOTHING_SAID, settings.dimensions);
   const isFinal = caller.externalKey && !caller.accountVersion;
   if (!mayUse(caller, model, catalog) && !isFinal) {
     // Another process may have allowed the model since its key was looked up.

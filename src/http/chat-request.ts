@@ -10,7 +10,7 @@ import type { AskedFeature } from '../metering/server-tool-fees.ts';
 import { AskedFeatures, type ToolPosition } from './asked-features.ts';
 import { BILLED_FIELDS } from './billed-fields.ts';
 import { type ConversationFields, ConversationReader } from './conversation-reader.ts';
-import { type DimensionFields, dimensionFields } from './dimension-fields.ts';
+import { type DimensionFields, endUserIn, tagsIn } from './dimension-fields.ts';
 import { duplicateField, invalidType, unsupportedField } from './field-errors.ts';
 import { type PromptPosition, PromptReader } from './prompt-reader.ts';
 import { PLAIN_FIELDS, REJECTED_FIELDS, rejectionReason, SETTINGS_FIELDS } from './rejected-fields.ts';
@@ -125,6 +125,12 @@ const FIELDS = new KeyMatcher<FieldRole>({
   ...Object.fromEntries(Object.keys(BILLED_FIELDS).map((name) => [name, 'billed' as const])),
   ...Object.fromEntries(Object.keys(REJECTED_FIELDS).map((name) => [name, 'rejected' as const])),
 });
+/** Kinds of values that a member may have. */
+const BOOLEANS: readonly JsonKind[] = ['true', 'false'];
+const STRINGS: readonly JsonKind[] = ['string'];
+const NUMBERS: readonly JsonKind[] = ['number'];
+const OBJECTS: readonly JsonKind[] = ['object'];
+
 const OPTIONS = new KeyMatcher<FieldRole>({ include_usage: 'interpreted' });
 
 /** Builds a ChatRequest from the tokens of a JsonScanner. */
@@ -253,11 +259,11 @@ export class RequestReader implements JsonListener<MemberPosition> {
     if (model.text === undefined) throw invalidType('model', `a string of at most ${MAX_TEXT_LENGTH} bytes`);
     const messages = this.#required('messages', 'array', 'an array');
 
-    const stream = this.#optional('stream', ['true', 'false'], 'a boolean')?.kind === 'true';
-    this.#optional('stream_options', ['object'], 'an object');
+    const stream = this.#optional('stream', BOOLEANS, 'a boolean')?.kind === 'true';
+    this.#optional('stream_options', OBJECTS, 'an object');
     const includeUsage = this.#optional(
       'include_usage',
-      ['true', 'false'],
+      BOOLEANS,
       'a boolean',
       'stream_options.include_usage',
     );
@@ -273,7 +279,8 @@ export class RequestReader implements JsonListener<MemberPosition> {
         'a positive integer',
       ),
       serviceTier: this.#serviceTier(),
-      ...dimensionFields(this.#tags, (name, wanted, path) => this.#optional(name, ['string'], wanted, path)),
+      endUser: endUserIn(this),
+      tags: tagsIn(this.#tags, this),
       hourWrites: this.#prompt.hourWrites,
       size: this.#prompt.size,
       predictedBytes: this.#predictedBytes,
@@ -407,8 +414,13 @@ export class RequestReader implements JsonListener<MemberPosition> {
     return value;
   }
 
+  /** Undefined if missing or null; its text is undefined if it is too long. */
+  string(name: string, wanted: string, path?: string): FieldValue | undefined {
+    return this.#optional(name, STRINGS, wanted, path);
+  }
+
   #integer(name: string, highest: number, wanted: string): number | undefined {
-    const value = this.#optional(name, ['number'], wanted);
+    const value = this.#optional(name, NUMBERS, wanted);
     if (!value) return undefined;
     const number = Number(value.text);
     if (!Number.isInteger(number) || number < 1 || number > highest) {
@@ -418,7 +430,7 @@ export class RequestReader implements JsonListener<MemberPosition> {
   }
 
   #serviceTier(): string | undefined {
-    const value = this.#optional('service_tier', ['string'], 'a string');
+    const value = this.string('service_tier', 'a string');
     if (value && value.text === undefined) throw invalidType('service_tier', 'the name of a service tier');
     return value?.text;
   }

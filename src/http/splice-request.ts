@@ -76,11 +76,14 @@ export function spliceRequest(body: BodyChunks, request: Editable, edits: Reques
   const splices: Splice[] = [];
   if (edits.model !== undefined) splices.push({ ...points.model, text: JSON.stringify(edits.model) });
   if (edits.includeUsage && points.includeUsage) splices.push(points.includeUsage);
-  if (edits.outputLimit) splices.push(...limitOutput(request, edits.outputLimit));
-  const { replaced = [], dropped = [], added = '' } = edits.members ?? {};
-  splices.push(...replaced);
-  if (added !== '') splices.push({ start: points.model.end, end: points.model.end, text: added });
-  const removed = dropped.length > 0 ? [...request.routingFields, ...dropped] : request.routingFields;
+  if (edits.outputLimit) limitOutput(splices, request, edits.outputLimit);
+  let removed = request.routingFields;
+  if (edits.members) {
+    const { replaced, dropped, added } = edits.members;
+    splices.push(...replaced);
+    if (added !== '') splices.push({ start: points.model.end, end: points.model.end, text: added });
+    removed = [...removed, ...dropped];
+  }
   if (removed.length > 0) splices.push(...removals(concatChunks(body), removed));
   if (splices.length === 0) return body;
 
@@ -114,28 +117,34 @@ function spliceCopy(body: Buffer, splices: readonly Splice[]): Buffer {
   return copy;
 }
 
-function limitOutput(request: Editable, { field, tokens, inserts, moves }: OutputLimitEdit): Splice[] {
+/** Adds the splices of an edit of the output limit. */
+function limitOutput(splices: Splice[], request: Editable, edit: OutputLimitEdit): void {
+  const { field, tokens, inserts, moves } = edit;
   const { edits } = request;
-  const asked = { max_tokens: request.maxTokens, max_completion_tokens: request.maxCompletionTokens };
   const other = field === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
-  const own = asked[field];
-  const others = asked[other];
+  const own = limitIn(request, field);
+  const others = limitIn(request, other);
   if (own === undefined && (others === undefined ? inserts : moves)) {
     const text = String(Math.min(tokens, others ?? tokens));
     const existing = edits[field];
     const moved = others === undefined ? undefined : edits[other];
-    if (existing) return [{ ...existing, text }, ...(moved ? [{ ...moved, text: 'null' }] : [])];
-    if (moved)
-      return [
-        { ...moved.key, text: JSON.stringify(field) },
-        { ...moved, text },
-      ];
-    return [{ start: edits.model.end, end: edits.model.end, text: `,"${field}":${text}` }];
+    if (existing) {
+      splices.push({ ...existing, text });
+      if (moved) splices.push({ ...moved, text: 'null' });
+    } else if (moved) splices.push({ ...moved.key, text: JSON.stringify(field) }, { ...moved, text });
+    else splices.push({ start: edits.model.end, end: edits.model.end, text: `,"${field}":${text}` });
+    return;
   }
-  return ([field, other] as const).flatMap((name) => {
+  for (const name of LIMIT_FIELDS) {
     const span = edits[name];
-    return span && (asked[name] ?? 0) > tokens ? [{ ...span, text: String(tokens) }] : [];
-  });
+    if (span && (limitIn(request, name) ?? 0) > tokens) splices.push({ ...span, text: String(tokens) });
+  }
+}
+
+const LIMIT_FIELDS = ['max_tokens', 'max_completion_tokens'] as const;
+
+function limitIn({ maxTokens, maxCompletionTokens }: Editable, field: OutputLimitField): number | undefined {
+  return field === 'max_tokens' ? maxTokens : maxCompletionTokens;
 }
 
 /** The splices that remove members from a body, each with one comma. */

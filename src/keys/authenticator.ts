@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { LRUCache } from 'lru-cache';
 
-import { type Answer, answerOf, isLater } from '../async/answer.ts';
+import { type Answer, rejection, isLater } from '../async/answer.ts';
 import { withTimeout } from '../async/timeout.ts';
 import { AuthenticationError, AuthenticationUnavailableError } from '../errors/key-errors.ts';
 import { RouterError } from '../errors/router-error.ts';
@@ -84,23 +84,29 @@ export class Authenticator {
    * @returns rejects with an AuthenticationError if the key is missing, unknown, revoked or expired
    */
   authenticate(headers: IncomingHttpHeaders): Answer<Caller> {
-    return answerOf(() => {
-      const apiKey = bearerKey(headers.authorization);
-      const { sessions, now } = this.#options;
-      if (sessions && isSession(apiKey)) {
-        return this.limited(callerOfSession(apiKey, headers.origin, sessions, now()));
-      }
-      const hash = this.#cacheKeyOf(apiKey, headers);
-      const known = this.#callers.get(hash);
-      if (known) {
-        if (this.#isCurrent(known)) return known;
-        this.#callers.delete(hash);
-      }
-      if (!this.#options.authenticate && !isApiKey(apiKey)) throw new AuthenticationError('invalid_api_key');
-      const rejection = this.#rejected.get(hash);
-      if (rejection) throw rejection;
-      return this.#lookUp(hash, { apiKey, headers, readsHeaders: false });
-    });
+    try {
+      return this.#callerOf(headers);
+    } catch (error) {
+      return rejection(error);
+    }
+  }
+
+  #callerOf(headers: IncomingHttpHeaders): Answer<Caller> {
+    const apiKey = bearerKey(headers.authorization);
+    const { sessions, now } = this.#options;
+    if (sessions && isSession(apiKey)) {
+      return this.limited(callerOfSession(apiKey, headers.origin, sessions, now()));
+    }
+    const hash = this.#cacheKeyOf(apiKey, headers);
+    const known = this.#callers.get(hash);
+    if (known) {
+      if (this.#isCurrent(known)) return known;
+      this.#callers.delete(hash);
+    }
+    if (!this.#options.authenticate && !isApiKey(apiKey)) throw new AuthenticationError('invalid_api_key');
+    const rejected = this.#rejected.get(hash);
+    if (rejected) throw rejected;
+    return this.#lookUp(hash, { apiKey, headers, readsHeaders: false });
   }
 
   /** Whose key a request has, for the host. */

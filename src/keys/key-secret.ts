@@ -24,11 +24,12 @@ export function isApiKey(text: string): boolean {
   );
 }
 
+const BEARER = /^bearer +[\u0021-\u007e]+ *$/i;
+
 /** @throws {AuthenticationError} if the header has no bearer key */
 export function bearerKey(header: string | undefined): string {
-  const apiKey = header === undefined ? undefined : /^bearer +([\u0021-\u007e]+) *$/i.exec(header)?.[1];
-  if (apiKey === undefined) throw new AuthenticationError('missing_api_key');
-  return apiKey;
+  if (header === undefined || !BEARER.test(header)) throw new AuthenticationError('missing_api_key');
+  return header.slice('bearer '.length).trim();
 }
 
 /** SHA-256 of a key, in hex: what caches and stores keep in place of the key. */

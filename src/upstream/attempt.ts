@@ -29,7 +29,6 @@ export interface AttemptTerms {
   readonly detached: DetachedRead;
   /** The request carries the client's own key, so that the client gets the provider's errors about it. */
   readonly usesByok: boolean;
-  readonly trace: AttemptTrace | undefined;
   readonly progress: AttemptProgress;
 }
 
@@ -72,18 +71,26 @@ const STALE_WITHIN_MS = 500;
  * @throws {ClientDisconnectedError} if the client leaves first, and the answer is not read on
  * @throws {UpstreamError} or UpstreamTimeoutError if there is no answer for the client
  */
-export function attempt(request: UpstreamRequest, terms: AttemptTerms): Promise<ProviderAnswer> {
-  return new Promise((resolve, reject) => {
-    new Attempt({ request, terms, resolve, reject }).send();
-  });
+export function attempt(
+  request: UpstreamRequest,
+  terms: AttemptTerms,
+  trace: AttemptTrace | undefined,
+): Promise<ProviderAnswer> {
+  const answer = Promise.withResolvers<ProviderAnswer>();
+  try {
+    new Attempt({ request, terms, trace, answer }).send();
+  } catch (error) {
+    answer.reject(error);
+  }
+  return answer.promise;
 }
 
 /** An attempt that has no answer yet. */
 interface Unanswered {
   readonly request: UpstreamRequest;
   readonly terms: AttemptTerms;
-  readonly resolve: (answer: ProviderAnswer) => void;
-  readonly reject: (error: Error) => void;
+  readonly trace: AttemptTrace | undefined;
+  readonly answer: PromiseWithResolvers<ProviderAnswer>;
 }
 
 class Attempt implements SendListener, RunningAttempt {
@@ -155,8 +162,8 @@ class Attempt implements SendListener, RunningAttempt {
     const head = this.#head;
     this.#head = undefined;
     if (!head || !this.#unanswered) return;
-    const { request, terms } = this.#unanswered;
-    const { client, usesByok, trace, progress } = terms;
+    const { request, terms, trace } = this.#unanswered;
+    const { client, usesByok, progress } = terms;
     trace?.answered(head, request.apiKey);
     if (head.statusCode < 200 || head.statusCode >= 300) progress.rejected();
     try {
@@ -185,19 +192,19 @@ class Attempt implements SendListener, RunningAttempt {
     this.#timeouts.stop();
     this.#sending?.abort(error);
     if (!this.#unanswered) return;
-    const { terms, reject } = this.#unanswered;
+    const { terms, trace, answer } = this.#unanswered;
     terms.client.onDisconnect(undefined);
     if (this.#mayRetry(error)) {
       this.#retry(this.#unanswered);
       return;
     }
     const failure = toUpstreamError(error);
-    terms.trace?.failed(failure);
-    reject(failure);
+    trace?.failed(failure);
+    answer.reject(failure);
   }
 
   #resolve(answer: ProviderAnswer): void {
-    this.#unanswered?.resolve(answer);
+    this.#unanswered?.answer.resolve(answer);
     this.#unanswered = undefined;
   }
 
@@ -219,7 +226,7 @@ class Attempt implements SendListener, RunningAttempt {
       this.send();
     } catch (error) {
       this.#timeouts.stop();
-      unanswered.reject(asError(error));
+      unanswered.answer.reject(asError(error));
     }
   }
 

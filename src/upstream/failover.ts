@@ -104,11 +104,10 @@ export class Failover {
   async firstAnswer({ targets, request, progress }: FailoverRequest): Promise<FailoverResult> {
     const { client } = request;
     this.#budget = Math.min(MAX_BUDGET, this.#budget + BUDGET_SHARE);
-    let n = 0;
     let next: Target | undefined = targets[0];
-    for (const target of targets) {
-      n += 1;
-      if (target !== next) continue;
+    for (let n = 1; n <= targets.length; n++) {
+      const target = targets[n - 1];
+      if (!target || target !== next) continue;
       for (let tries = 0; ; tries++) {
         client.throwIfDisconnected();
         const tried = await this.#try(target, this.#isLast(targets, n), request, progress);

@@ -52,8 +52,8 @@ function withoutEjected(models: SelectedModels, byHand: EjectionsByHand): Select
 /** Orders targets for trying; ejected ones come last, but are still tried. */
 function orderTargets(model: Model, terms: OrderTerms): readonly [Target, ...Target[]] {
   const { targets, strategy, clientOrder } = model;
-  const [only, second] = targets;
-  if (!second) return targets;
+  if (targets.length === 1) return targets;
+  const [only] = targets;
   const { quote, breakers, account, conversation } = terms;
   const now = Date.now();
   const available: Target[] = [];

@@ -1,4 +1,5 @@
 import { ProviderError, UpstreamAtCapacityError, UpstreamError } from '../errors/upstream-errors.ts';
+import { isLater } from '../async/answer.ts';
 import type { TimerWheel } from '../async/timer-wheel.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import type { ClientConnection } from '../http/exchange.ts';
@@ -8,7 +9,7 @@ import type { Target } from '../catalog/model.ts';
 import type { RequestTrace } from '../observability/request-trace.ts';
 import type { Transport } from './transport/transport.ts';
 import { type ForwardedRequest, upstreamRequest } from './upstream-request.ts';
-import { attempt, type AttemptProgress } from './attempt.ts';
+import { attempt, type AttemptProgress, type AttemptTerms } from './attempt.ts';
 import type { Capacity } from './capacity.ts';
 import type { Conversation } from './conversations.ts';
 import { peek } from './peek.ts';
@@ -52,14 +53,12 @@ export interface ProviderRequest extends ForwardedRequest {
   readonly trace: RequestTrace | undefined;
 }
 
-/** A request for one target. */
-interface TargetRequest {
+/** A request for one target, and the terms of each attempt. */
+interface TargetRequest extends AttemptTerms {
   readonly request: ProviderRequest;
   readonly target: Target;
   readonly body: (includeUsage: boolean) => BodyChunks;
   readonly byokKey: string | undefined;
-  readonly progress: AttemptProgress;
-  readonly detached: DetachedRead;
 }
 
 export interface SendResult {
@@ -127,7 +126,20 @@ export class ProviderClient {
   ): Promise<SendResult> {
     const { account, lacksUsage, deniesUsage } = request;
     const byokKey = request.byokKeys?.of(target.provider.name);
-    const targeted = { request, target, body: request.body.for(target), byokKey, progress, detached };
+    const targeted: TargetRequest = {
+      request,
+      target,
+      body: request.body.for(target),
+      byokKey,
+      usesByok: byokKey !== undefined,
+      transport: this.#transport,
+      timeouts: target.provider.timeouts,
+      wheel: this.#wheel,
+      startedAt: request.startedAt,
+      client: request.client,
+      detached,
+      progress,
+    };
     // A provider that sends usage by default may omit it for `include_usage: false`.
     const mustAsk = deniesUsage && target.provider.streamUsage === 'native';
     const asksUsage = lacksUsage && (mustAsk || this.#includeUsage.isSupported(target, account));
@@ -158,20 +170,30 @@ export class ProviderClient {
     const preferred = room?.keyAt(target) ?? conversation?.keyAt(target);
     const keys = byokKey === undefined ? this.#keys.keysFor(provider, model, account, preferred) : NO_KEYS;
     const [key] = keys;
-    return key?.isOneOfSeveral
-      ? this.#sendWithOneOf(keys, targeted, asksUsage)
-      : this.#sendWithOnly(key, targeted, asksUsage);
+    if (key?.isOneOfSeveral) return this.#sendWithOneOf(keys, targeted, asksUsage);
+    const apiKey = byokKey ?? key?.read();
+    return isLater(apiKey)
+      ? this.#readAndSend(key, apiKey, targeted, asksUsage)
+      : this.#sendWithOnly(key, apiKey, targeted, asksUsage);
+  }
+
+  async #readAndSend(
+    key: ProviderKey | undefined,
+    reading: Promise<string>,
+    targeted: TargetRequest,
+    asksUsage: boolean,
+  ): Promise<SendResult> {
+    return this.#sendWithOnly(key, await reading, targeted, asksUsage);
   }
 
   /** @param key - undefined for a client's own key, and for a provider without keys */
-  async #sendWithOnly(
+  #sendWithOnly(
     key: ProviderKey | undefined,
+    apiKey: string | undefined,
     targeted: TargetRequest,
     asksUsage: boolean,
   ): Promise<SendResult> {
     const { target, request } = targeted;
-    const read = targeted.byokKey ?? key?.read();
-    const apiKey = read instanceof Promise ? await read : read;
     if (targeted.byokKey === undefined) request.room?.assertTaken(target, key?.name);
     // The operator's limits don't concern this attempt, and the one before is over.
     else request.room?.end();
@@ -179,18 +201,20 @@ export class ProviderClient {
       targeted.byokKey === undefined
         ? this.#capacity.sent(target, key?.name ?? '', request.tokens)
         : undefined;
-    try {
-      const answer = await this.#attempt(targeted, apiKey, asksUsage);
-      if (isSuccess(answer)) key?.worked();
-      else if (answer.status === 429) key?.limit(target.model, limitedMs(answer.received));
-      key?.answered(target.model, answer.received);
-      if (counted) this.#noteLimits(target, key, counted, answer);
-      return { answer, asksUsage, key: key?.name, counted };
-    } catch (error) {
-      // The only key is used all the same: operators see that it was rejected.
-      if (isKeyRefused(error)) key?.eject(request.account);
-      throw error;
-    }
+    return this.#attempt(targeted, apiKey, asksUsage).then(
+      (answer) => {
+        if (isSuccess(answer)) key?.worked();
+        else if (answer.status === 429) key?.limit(target.model, limitedMs(answer.received));
+        key?.answered(target.model, answer.received);
+        if (counted) this.#noteLimits(target, key, counted, answer);
+        return { answer, asksUsage, key: key?.name, counted };
+      },
+      (error: unknown) => {
+        // The only key is used all the same: operators see that it was rejected.
+        if (isKeyRefused(error)) key?.eject(request.account);
+        throw error;
+      },
+    );
   }
 
   /** Tries the provider's keys until one is neither rejected nor rate-limited.
@@ -293,26 +317,15 @@ export class ProviderClient {
   }
 
   #attempt(
-    { target, request, body, byokKey, progress, detached }: TargetRequest,
+    targeted: TargetRequest,
     apiKey: string | undefined,
     includeUsage: boolean,
   ): Promise<ProviderAnswer> {
-    const { client, startedAt } = request;
+    const { target, request, body, client } = targeted;
     client.throwIfDisconnected();
     const trace = request.trace?.attempt(target);
     const outgoing = upstreamRequest(target, request, apiKey, body(includeUsage), trace);
-    const terms = {
-      transport: this.#transport,
-      timeouts: target.provider.timeouts,
-      wheel: this.#wheel,
-      startedAt,
-      client,
-      detached,
-      usesByok: byokKey !== undefined,
-      trace,
-      progress,
-    };
-    return attempt(outgoing, terms);
+    return attempt(outgoing, targeted, trace);
   }
 }
 

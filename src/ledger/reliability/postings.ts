@@ -1,5 +1,5 @@
 import { andThen, type Answer, isLater } from '../../async/answer.ts';
-import type { RetryQueue } from './retry-queue.ts';
+import type { Delivery, RetryQueue } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
 import {
   type Admit,
@@ -41,32 +41,28 @@ const POSTABLE_MS = 23 * 60 * 60 * 1000;
 
 /** What became of requests, on its way to the store: in the outbox before it is sent, and repeated until it is answered. */
 export class Postings {
-  readonly #store: LedgerStore;
+  readonly #options: PostingsOptions;
   readonly #window: RedoLog;
   readonly #listener: StoreCaller;
   readonly #redo: RollbackRepair;
   readonly #unpaid: UnpaidCharges;
   readonly #deliveries: RetryQueue;
   readonly #outbox: Outbox | undefined;
-  readonly #clock: StoreClock;
   readonly #tell: (event: LedgerEvent) => void;
-  readonly #onError: (error: Error, requestId: string) => void;
   readonly #now: () => number;
   readonly #remembers: boolean;
   /** By account: what an earlier process left to be posted, and is not yet. */
   readonly #leftovers = new Map<string, Set<Promise<unknown>>>();
 
   constructor(options: PostingsOptions) {
-    this.#store = options.store;
+    this.#options = options;
     this.#window = options.window;
     this.#listener = options.listener;
     this.#redo = options.redo;
     this.#unpaid = options.unpaid;
     this.#deliveries = options.deliveries;
     this.#outbox = options.outbox;
-    this.#clock = options.clock;
     this.#tell = options.tell;
-    this.#onError = options.onError;
     this.#now = options.now;
     this.#remembers = options.store.mayRollBack === true;
   }
@@ -117,53 +113,20 @@ export class Postings {
   /** @param isLeftover - left by a process that ended: it admitted the request, and no other process knows the outcome */
   settle(command: Settle, isLeftover = false): Answer<SettleResult> {
     if (!isLeftover) this.#outbox?.append({ type: 'settle', command });
-    const { account: id, requestId } = command;
+    const { account: id } = command;
     const account = this.#window.watch(id);
-    const since = this.#now();
-    let tries = 0;
-    const send = (): Answer<CallResult<SettleResult>> => {
-      tries += 1;
-      if (!isLeftover) return this.#sendSettle(account, command, this.#now() - since, false);
-      // This process may have made the ID while its clock was wrong.
-      return this.#ageOf(requestId).then((ageMs) => this.#sendSettle(account, command, ageMs, true));
-    };
-    const called = this.#deliveries.deliver(id, send, {
-      onWaiting: this.#reportOf(requestId),
-      requestId,
-    });
-    return andThen(called, (result) =>
-      this.#settled(account, command, result, { isLeftover, wasSent: isLeftover || tries > 1 }),
-    );
+    const delivery = new SettleDelivery(this.#options, account, command, isLeftover);
+    const called = this.#deliveries.deliver(id, delivery);
+    return isLater(called)
+      ? called.then((result) => this.#settled(account, command, result, delivery))
+      : this.#settled(account, command, called, delivery);
   }
 
-  #sendSettle(
-    account: WatchedAccount,
-    command: Settle,
-    ageMs: number,
-    isLeftover: boolean,
-  ): Answer<CallResult<SettleResult>> {
-    if (this.#outbox && ageMs > POSTABLE_MS) return this.#tooOld(account);
-    const hold = account.liveHold(command.requestId);
-    const wasAdmitted = hold !== undefined || (isLeftover && this.#remembers);
-    const inParts = this.#remembers && this.#redo.mayLackCredits(account);
-    const sent = wasAdmitted || inParts ? { ...command, wasAdmitted, inParts } : command;
-    const traces = account.nextWitnesses(hold && { except: hold });
-    return andThen(this.#listener.callAccount(account, 'settle', sent, { traces }), (called) => {
-      const { reply } = called;
-      // Of an account that was deleted nothing will ever be charged.
-      if (reply.code === 'no_account' && !reply.deleted && (isLeftover || account.isKnown)) {
-        throw this.#listener.markMissing(account, called.isCurrent);
-      }
-      return called;
-    });
-  }
-
-  /** @param sending.wasSent - an earlier try may have been applied */
   #settled(
     account: WatchedAccount,
     command: Settle,
     { reply, witnesses }: CallResult<SettleResult>,
-    { isLeftover, wasSent }: { readonly isLeftover: boolean; readonly wasSent: boolean },
+    { isLeftover, wasSent }: SettleDelivery,
   ): SettleResult {
     const { requestId } = command;
     this.#window.release(account, requestId);
@@ -203,44 +166,23 @@ export class Postings {
     return { ...told, charged: command.amount };
   }
 
-  #tooOld(account: WatchedAccount): CallResult<SettleResult> {
-    const reply = { code: 'old' as const, now: this.#clock.now(), seq: account.seq };
-    return { reply, rolledBack: false, wentBack: false, witnesses: [], isCurrent: true };
-  }
-
-  async #ageOf(requestId: string): Promise<number> {
-    if (!this.#clock.isKnown) {
-      this.#clock.sync(await this.#listener.call(() => fetchStoreTime(this.#store, requestId)));
-    }
-    return this.#clock.now() - requestTime(requestId);
-  }
-
-  /**
-   * Reports once why the settlement of a request has to wait. For a store on another machine its health is reported
-   * instead; for any other store each failure is.
-   */
-  #reportOf(requestId: string): ((error: Error) => void) | undefined {
-    if (this.#remembers) return undefined;
-    return (error) => {
-      this.#onError(error, requestId);
-    };
-  }
-
   /** @param until - when it is given up */
   #void(command: Void, until?: number): Answer<VoidResult> {
     const { account: id, requestId } = command;
     const account = this.#window.watch(id);
     let { epoch } = account;
-    const send = (): Answer<CallResult<VoidResult>> => {
-      ({ epoch } = account);
-      return this.#listener.callAccount(account, 'void', command);
-    };
-    // Of an uncertain admit, whose refusal was reported, the void is not.
-    const options = {
+    const delivery = {
       requestId,
-      ...(until === undefined ? { onWaiting: this.#reportOf(requestId) } : { until }),
+      send: (): Answer<CallResult<VoidResult>> => {
+        ({ epoch } = account);
+        return this.#listener.callAccount(account, 'void', command);
+      },
+      // Of an uncertain admit, whose refusal was reported, the void is not.
+      ...(until === undefined
+        ? { onWaiting: (error: Error) => reportWaiting(this.#options, requestId, error) }
+        : { until }),
     };
-    return andThen(this.#deliveries.deliver(id, send, options), ({ reply }) => {
+    return andThen(this.#deliveries.deliver(id, delivery), ({ reply }) => {
       const hold = this.#window.release(account, requestId);
       const isReleased = ['ok', 'duplicate', 'planted'].includes(reply.code);
       if (this.#remembers && isReleased) this.#redo.record(account, { type: 'void', command });
@@ -249,4 +191,84 @@ export class Postings {
       return reply;
     });
   }
+}
+
+/** A settlement on its way: what is sent of it, each time that it is tried. */
+class SettleDelivery implements Delivery<CallResult<SettleResult>> {
+  readonly requestId: string;
+  /** Left by a process that ended. */
+  readonly isLeftover: boolean;
+  readonly #options: PostingsOptions;
+  readonly #account: WatchedAccount;
+  readonly #command: Settle;
+  readonly #since: number;
+  #tries = 0;
+
+  constructor(options: PostingsOptions, account: WatchedAccount, command: Settle, isLeftover: boolean) {
+    this.requestId = command.requestId;
+    this.isLeftover = isLeftover;
+    this.#options = options;
+    this.#account = account;
+    this.#command = command;
+    this.#since = options.now();
+  }
+
+  /** An earlier try may have been applied. */
+  get wasSent(): boolean {
+    return this.isLeftover || this.#tries > 1;
+  }
+
+  send(): Answer<CallResult<SettleResult>> {
+    this.#tries += 1;
+    return this.isLeftover ? this.#sendLeftover() : this.#sendAfter(this.#options.now() - this.#since);
+  }
+
+  onWaiting(error: Error): void {
+    reportWaiting(this.#options, this.requestId, error);
+  }
+
+  /** Its age is that of its ID: this process may have made that while its clock was wrong. */
+  async #sendLeftover(): Promise<CallResult<SettleResult>> {
+    const { store, listener, clock } = this.#options;
+    if (!clock.isKnown) clock.sync(await listener.call(() => fetchStoreTime(store, this.requestId)));
+    return this.#sendAfter(clock.now() - requestTime(this.requestId));
+  }
+
+  #sendAfter(ageMs: number): Answer<CallResult<SettleResult>> {
+    const { store, outbox, redo, listener } = this.#options;
+    const account = this.#account;
+    const command = this.#command;
+    if (outbox && ageMs > POSTABLE_MS) return this.#tooOld();
+    const remembers = store.mayRollBack === true;
+    const hold = account.liveHold(command.requestId);
+    const wasAdmitted = hold !== undefined || (this.isLeftover && remembers);
+    const inParts = remembers && redo.mayLackCredits(account);
+    const sent = wasAdmitted || inParts ? { ...command, wasAdmitted, inParts } : command;
+    const traces = account.nextWitnesses(hold && { except: hold });
+    const called = listener.callAccount(account, 'settle', sent, { traces });
+    return isLater(called) ? called.then((result) => this.#checked(result)) : this.#checked(called);
+  }
+
+  /** @throws {AccountLostError} if the account is gone, and was not deleted: of one that was, nothing will ever be charged */
+  #checked(called: CallResult<SettleResult>): CallResult<SettleResult> {
+    const { reply, isCurrent } = called;
+    const isGone = reply.code === 'no_account' && !reply.deleted;
+    if (isGone && (this.isLeftover || this.#account.isKnown)) {
+      throw this.#options.listener.markMissing(this.#account, isCurrent);
+    }
+    return called;
+  }
+
+  #tooOld(): CallResult<SettleResult> {
+    const reply = { code: 'old' as const, now: this.#options.clock.now(), seq: this.#account.seq };
+    return { reply, rolledBack: false, wentBack: false, witnesses: [], isCurrent: true };
+  }
+}
+
+/**
+ * Reports why the settlement of a request has to wait. For a store on another machine its health is reported
+ * instead; for any other store each failure is.
+ */
+function reportWaiting({ store, onError }: PostingsOptions, requestId: string, error: Error): void {
+  if (store.mayRollBack !== true) onError(error, requestId);
 }

@@ -1,5 +1,5 @@
 import { type CompactedSums, compactedSums } from '../contract/compacted-sums.ts';
-import { andThen, type Answer, answerOf, isLater } from '../../async/answer.ts';
+import { type Answer, answerOf, rejection } from '../../async/answer.ts';
 import { RetryQueue, type WaitingCharge } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
 import {
@@ -29,7 +29,6 @@ import {
   type SetFloorResult,
   type Settle,
   type SettleResult,
-  StoreUnavailableError,
   type UsageRow,
   type Verify,
   type VerifyResult,
@@ -48,12 +47,11 @@ import type {
   UpdateKey,
   UpdateKeyResult,
 } from '../contract/key-records.ts';
-import type { NanoDollars } from '../contract/money.ts';
+import { Admissions } from './admissions.ts';
 import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
-import { type CallResult, StoreCaller, StoreHealth } from './store-caller.ts';
+import { StoreCaller, StoreHealth } from './store-caller.ts';
 import { Postings } from './postings.ts';
-import { inTime, untilRepaired } from './repair-waits.ts';
 import { RollbackRepair } from './rollback-repair.ts';
 import { Replayer } from './replayer.ts';
 import { UnpaidCharges } from './unpaid-charges.ts';
@@ -74,13 +72,6 @@ export interface ReliableStoreOptions {
   /** Learns from every reply. */
   readonly clock?: StoreClock;
 }
-
-/** Witnesses of an admit whose idempotency key may have been charged: a rollback in a burst of requests leaves the newest. */
-const MAX_ADMITS_PER_KEY = 16;
-/** The number of rollbacks after which an admit is refused. */
-const MAX_ROLLBACKS = 3;
-/** So much may wait to be posted, until no more is admitted. */
-const MAX_WAITING = 100_000;
 
 /**
  * Adds retries and replay to a store that can be unavailable or lose acknowledged writes. It wraps every store.
@@ -104,6 +95,7 @@ export class ReliableStore implements LedgerStore {
   readonly #changes: OperatorChanges;
   readonly #outbox: Outbox | undefined;
   readonly #postings: Postings;
+  readonly #admissions: Admissions;
   readonly #clock: StoreClock;
   #started = false;
   #closed: Promise<void> | undefined;
@@ -176,6 +168,15 @@ export class ReliableStore implements LedgerStore {
       onError,
       now: steadyNow,
     });
+    this.#admissions = new Admissions({
+      mayRollBack: store.mayRollBack === true,
+      window: this.#window,
+      listener: this.#listener,
+      redo: this.#redo,
+      deliveries: this.#deliveries,
+      postings: this.#postings,
+      outbox: this.#outbox,
+    });
   }
 
   /** What is not posted when this is closed is on disk, and the next start posts it. */
@@ -204,31 +205,26 @@ export class ReliableStore implements LedgerStore {
 
   /** Rejects, and never throws. */
   admit(command: Admit): Answer<AdmitResult> {
-    const first = answerOf(() => {
+    try {
       this.#start();
-      this.#assertAdmitting();
-      return this.#admit(command);
-    });
-    const isFinal = !isLater(first) && first.code !== 'rolled_back';
-    return isFinal ? first : this.#untilAdmitted(command, first);
+      return this.#admissions.admit(command);
+    } catch (error) {
+      return rejection(error);
+    }
   }
 
-  async extend(command: Extend): Promise<ExtendResult> {
-    const { account: id, requestId } = command;
-    const account = this.#window.watch(id);
-    const first = await this.#extend(account, command);
-    const live = account.holds.get(requestId);
-    if (first.reply.code !== 'unknown' || !live || account.lost) return first.reply;
-    await inTime(this.#redo.repairHold(account, live));
-    return (await this.#extend(account, command)).reply;
+  extend(command: Extend): Promise<ExtendResult> {
+    return this.#admissions.extend(command);
   }
 
   /** Rejects, and never throws. */
   settle(command: Settle): Answer<SettleResult> {
-    return answerOf(() => {
+    try {
       this.#start();
       return this.#postings.settle(command);
-    });
+    } catch (error) {
+      return rejection(error);
+    }
   }
 
   /** Rejects, and never throws. */
@@ -387,10 +383,6 @@ export class ReliableStore implements LedgerStore {
     return this.#closed;
   }
 
-  get #remembers(): boolean {
-    return this.#store.mayRollBack === true;
-  }
-
   async #close(): Promise<void> {
     this.#deliveries.close();
     this.#redo.close();
@@ -406,88 +398,11 @@ export class ReliableStore implements LedgerStore {
     this.#postings.open();
   }
 
-  #assertAdmitting(): void {
-    const failure = this.#outbox?.failure;
-    if (failure) throw new StoreUnavailableError('no', { cause: failure });
-    if (this.#deliveries.waiting >= MAX_WAITING) {
-      throw new StoreUnavailableError('no', { cause: new Error('too many charges wait to be posted') });
-    }
-  }
-
   /** @throws {AccountLostError} if an account that was known is missing, and was not deleted */
   async #assertDeleted(account: WatchedAccount): Promise<void> {
     const command = { account: account.id, witnesses: [] };
     const { reply, isCurrent } = await this.#listener.callAccount(account, 'verify', command, { traces: [] });
     if (reply.code !== 'no_account' || reply.deleted) return;
     throw this.#listener.markMissing(account, isCurrent);
-  }
-
-  /** Admits again while the account goes back in time, and voids what may have been admitted without an answer. */
-  async #untilAdmitted(command: Admit, first: Answer<AdmitResult>): Promise<AdmitResult> {
-    try {
-      let reply = await first;
-      for (let tries = 1; tries < MAX_ROLLBACKS && reply.code === 'rolled_back'; tries++) {
-        reply = await this.#admit(command);
-      }
-      if (reply.code !== 'rolled_back') return reply;
-      throw new StoreUnavailableError('no', {
-        cause: new Error('the account went back in time, and is being repaired'),
-      });
-    } catch (error) {
-      if (error instanceof StoreUnavailableError && error.applied === 'unknown') {
-        this.#postings.voidUncertain(command);
-      }
-      throw error;
-    }
-  }
-
-  /** One try; its reply is `rolled_back` if the account has to be repaired first. */
-  #admit(command: Admit): Answer<AdmitResult> {
-    const account = this.#window.watch(command.account);
-    const wait = this.#untilWhole(account, command);
-    return wait ? wait.then(() => this.#sendAdmit(account, command)) : this.#sendAdmit(account, command);
-  }
-
-  #sendAdmit(account: WatchedAccount, command: Admit): Answer<AdmitResult> {
-    const { epoch } = account;
-    const most = command.idempotencyKey ? MAX_ADMITS_PER_KEY : 1;
-    const traces = account.nextWitnesses({ most });
-    const called = this.#listener.callAccount(account, 'admit', command, { traces });
-    return andThen(called, ({ reply, isCurrent }) => {
-      if (reply.code === 'no_account' && account.isKnown) {
-        throw this.#listener.markMissing(account, isCurrent);
-      }
-      if (reply.code !== 'ok' && reply.code !== 'exists') return reply;
-      // It may have been judged before the rollback, after it, or during the repair.
-      if (account.epoch !== epoch) return this.#listener.undo(command);
-      this.#hold(account, command, reply.hold);
-      return reply;
-    });
-  }
-
-  /** Waits until an account that is being repaired has what it lost, for as long as an admit may take; undefined if it has. */
-  #untilWhole(account: WatchedAccount, { idempotencyKey }: Admit): Promise<void> | undefined {
-    // One of them may have been charged under this idempotency key.
-    const leftovers = idempotencyKey ? this.#postings.leftoversOf(account.id) : [];
-    if (leftovers.length === 0 && !account.unpaid && !this.#redo.isRepairing(account)) return undefined;
-    return untilRepaired([this.#redo.whole(account), Promise.allSettled(leftovers)]);
-  }
-
-  #hold(account: WatchedAccount, admit: Admit, hold: NanoDollars): void {
-    const { requestId, leaseMs } = admit;
-    if (!this.#remembers || account.holds.has(requestId)) return;
-    const extend = { account: account.id, requestId, hold, leaseMs, checkpoint: 0n };
-    this.#redo.hold(account, { type: 'hold', admit, extend });
-  }
-
-  async #extend(account: WatchedAccount, command: Extend): Promise<CallResult<ExtendResult>> {
-    const heard = await this.#listener.callAccount(account, 'extend', command);
-    const { reply } = heard;
-    const live = account.holds.get(command.requestId);
-    if (live && (reply.code === 'ok' || reply.code === 'no_funds')) {
-      const { admit } = live;
-      this.#redo.hold(account, { type: 'hold', admit, extend: { ...command, hold: reply.hold } });
-    }
-    return heard;
   }
 }

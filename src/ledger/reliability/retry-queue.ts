@@ -1,4 +1,4 @@
-import { type Answer, answerOf, isLater } from '../../async/answer.ts';
+import { type Answer, isLater, rejection } from '../../async/answer.ts';
 import { backoff } from '../../async/backoff.ts';
 import { StoreUnavailableError } from '../contract/ledger-store.ts';
 
@@ -10,14 +10,16 @@ export interface RetryQueueOptions {
   readonly longestPauseMs?: number;
 }
 
-/** How a command is delivered. */
-export interface DeliveryOptions {
+/** A command that is to be delivered. */
+export interface Delivery<T> {
   /** Time after which it is not tried again. */
   readonly until?: number;
-  /** Called with why the first try failed, if it is to be repeated. */
-  readonly onWaiting?: ((error: Error) => void) | undefined;
   /** Of the request that it is about. */
   readonly requestId?: string;
+  /** Tries it once. */
+  send(): Answer<T>;
+  /** Called with why the first try failed, if it is to be repeated. */
+  onWaiting?(error: Error): void;
 }
 
 /** A charge that waits for the store. */
@@ -79,45 +81,39 @@ export class RetryQueue {
    *
    * @returns rejects with a StoreUnavailableError once it is closed, or `until` has passed
    */
-  deliver<T>(account: string, call: () => Answer<T>, options: DeliveryOptions = {}): Answer<T> {
+  deliver<T>(account: string, delivery: Delivery<T>): Answer<T> {
     if (this.#closed) return Promise.reject(new StoreUnavailableError('no'));
     // Of before the call, which may deliver others.
     const number = (this.#count += 1);
-    if (this.#lanes.has(account)) return this.#wait(account, call, number, this.#options.now(), options);
-    const first = answerOf(call);
-    return isLater(first) ? this.#repeat(account, call, first, number, options) : first;
+    if (this.#lanes.has(account)) return this.#wait(account, delivery, number, this.#options.now());
+    let first: Answer<T>;
+    try {
+      first = delivery.send();
+    } catch (error) {
+      first = rejection(error);
+    }
+    return isLater(first) ? this.#repeat(account, delivery, first, number) : first;
   }
 
   /** Awaits the first try, and repeats it if the store did not answer. */
-  async #repeat<T>(
-    account: string,
-    call: () => Answer<T>,
-    first: Promise<T>,
-    number: number,
-    options: DeliveryOptions,
-  ): Promise<T> {
+  async #repeat<T>(account: string, delivery: Delivery<T>, first: Promise<T>, number: number): Promise<T> {
     const since = this.#options.now();
-    const { until = Infinity, onWaiting } = options;
+    const { until = Infinity } = delivery;
     try {
       return await first;
     } catch (error) {
       if (!(error instanceof StoreUnavailableError) || this.#closed || this.#options.now() >= until)
         throw error;
-      onWaiting?.(error);
+      delivery.onWaiting?.(error);
     }
-    return await this.#wait(account, call, number, since, options);
+    return await this.#wait(account, delivery, number, since);
   }
 
-  #wait<T>(
-    account: string,
-    call: () => Answer<T>,
-    number: number,
-    since: number,
-    { until = Infinity, requestId }: DeliveryOptions,
-  ): Promise<T> {
+  #wait<T>(account: string, delivery: Delivery<T>, number: number, since: number): Promise<T> {
+    const { until = Infinity, requestId } = delivery;
     return new Promise((resolve, reject) => {
       const attempt = async (): Promise<void> => {
-        resolve(await call());
+        resolve(await delivery.send());
       };
       this.#keep(account, { number, since, until, requestId, attempt, reject });
     });

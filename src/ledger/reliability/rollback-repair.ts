@@ -337,8 +337,8 @@ export class RollbackRepair {
     tell({ type: 'repair_refused', account: account.id, id, amount: formatUsd(amount), code });
   }
 
-  async #deliver<T>(account: WatchedAccount, call: () => Promise<T>): Promise<T> {
-    return this.#deliveries.deliver(account.id, call);
+  async #deliver<T>(account: WatchedAccount, send: () => Promise<T>): Promise<T> {
+    return this.#deliveries.deliver(account.id, { send });
   }
 }
 

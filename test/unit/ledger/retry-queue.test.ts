@@ -18,10 +18,12 @@ describe('RetryQueue', () => {
       throw new StoreUnavailableError('no');
     };
     let others: readonly unknown[] | undefined;
-    const first = queue.deliver('acme', () => {
-      // As a listener of events does that charges something else when it hears of the failure.
-      others ??= ['second', 'third'].map((name) => queue.deliver('acme', () => failOnce(name)));
-      return failOnce('first');
+    const first = queue.deliver('acme', {
+      send: () => {
+        // As a listener of events does that charges something else when it hears of the failure.
+        others ??= ['second', 'third'].map((name) => queue.deliver('acme', { send: () => failOnce(name) }));
+        return failOnce('first');
+      },
     });
     await Promise.all([first, ...(others ?? [])]);
     expect(repeated).toEqual(['first', 'second', 'third']);
@@ -37,18 +39,20 @@ describe('RetryQueue', () => {
       return answer(name);
     };
     let failSecond: ((error: Error) => void) | undefined;
-    const first = queue.deliver('acme', failing('first', 1));
+    const first = queue.deliver('acme', { send: failing('first', 1) });
     // Begun before the third, it comes into the lane only while the first and the third are tried.
-    const second = queue.deliver('acme', () =>
-      failSecond ? answer('second') : new Promise<number>((_, reject) => (failSecond = reject)),
-    );
+    const second = queue.deliver('acme', {
+      send: () => (failSecond ? answer('second') : new Promise<number>((_, reject) => (failSecond = reject))),
+    });
     let tries = 0;
-    const third = queue.deliver('acme', async () => {
-      tries += 1;
-      if (tries === 2) failSecond?.(new StoreUnavailableError('no'));
-      await Promise.resolve();
-      if (tries < 4) throw new StoreUnavailableError('no');
-      return answer('third');
+    const third = queue.deliver('acme', {
+      send: async () => {
+        tries += 1;
+        if (tries === 2) failSecond?.(new StoreUnavailableError('no'));
+        await Promise.resolve();
+        if (tries < 4) throw new StoreUnavailableError('no');
+        return answer('third');
+      },
     });
     await Promise.all([first, second, third]);
     expect(answered).toEqual(['first', 'second', 'third']);
@@ -59,10 +63,10 @@ describe('RetryQueue', () => {
     const queue = new RetryQueue({ now: () => performance.now(), onGrowth: () => {}, longestPauseMs: 1 });
     onTestFinished(() => void queue.close());
     let isUp = false;
-    const call = (): undefined => {
+    const send = (): undefined => {
       if (!isUp) throw new StoreUnavailableError('no');
     };
-    const calls = Array.from({ length: 20_000 }, async () => await queue.deliver('acme', call));
+    const calls = Array.from({ length: 20_000 }, async () => await queue.deliver('acme', { send }));
     isUp = true;
     const { filter } = Array.prototype;
     let seen = 0;

@@ -165,7 +165,9 @@ describe('the clocks of an attempt', () => {
       client: client as unknown as ClientConnection,
       progress,
     };
-    attempt({} as UpstreamRequest, terms as unknown as Parameters<typeof attempt>[1]).catch(() => {});
+    attempt({} as UpstreamRequest, terms as unknown as Parameters<typeof attempt>[1], undefined).catch(
+      () => {},
+    );
     vi.advanceTimersByTime(4000);
     sendings[0]?.onFailed(new Error('refused'));
     expect(sendings).toHaveLength(2);
