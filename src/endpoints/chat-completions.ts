@@ -21,7 +21,7 @@ import type { ParallelGuard } from './parallel-guard.ts';
 import { guardBeside, requestHooks } from './request-hooks.ts';
 import { saidDimensions } from './said-dimensions.ts';
 import { likelyTokens, takeRoom } from './take-room.ts';
-import { relayAnswer, type RelayServices } from './relay-answer.ts';
+import { relayAnswer, relayedAnswer, type RelayServices } from './relay-answer.ts';
 import { RequestProgress } from './request-progress.ts';
 import { limitFor } from '../billing/admission.ts';
 import { memberEdits, withMovedLimit } from '../http/apply-body-rules.ts';
@@ -97,8 +97,8 @@ export async function chatCompletion(
     if (guard) await guard.allows(result.answer);
     const { detached } = progress;
     const relaying = relayAnswer(result, { exchange, client, detached }, admitted, services);
-    const [end, relayed] = isLater(relaying) ? await relaying : relaying;
-    const failure = progress.relayed(end, relayed);
+    const end = isLater(relaying.end) ? await relaying.end : relaying.end;
+    const failure = progress.relayed(end, relayedAnswer(relaying, end, result, admitted, services));
     if (failure) services.onError(failure, exchange.id);
   } catch (error) {
     progress.failed(error);

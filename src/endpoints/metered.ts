@@ -176,8 +176,10 @@ async function holdFor(
   const buffer = services.buffered.reserveFor(caller.account, caller.key);
   try {
     const body = await readBytes(exchange, services.settings, buffer);
-    client.onDisconnect(() => {
-      closed.abort(new ClientDisconnectedError());
+    client.onDisconnect({
+      onDisconnect: () => {
+        closed.abort(new ClientDisconnectedError());
+      },
     });
     const request = (): Request => lazyRequest(exchange, body, signal);
     const call = await unlessAborted(priceCall(endpoint, caller, exchange, body, request), signal);
@@ -307,8 +309,10 @@ class MeteredProgress {
 
   constructor(hold: FixedHold, client: ClientConnection) {
     this.#hold = hold;
-    client.onDisconnect(() => {
-      this.#left.abort();
+    client.onDisconnect({
+      onDisconnect: () => {
+        this.#left.abort();
+      },
     });
   }
 

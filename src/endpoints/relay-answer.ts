@@ -1,9 +1,10 @@
-import { type Answer, andThen } from '../async/answer.ts';
+import type { Answer } from '../async/answer.ts';
 import { AdaptiveHold } from '../billing/adaptive-hold.ts';
 import { limitFor } from '../billing/admission.ts';
 import type { RelayedAnswer } from '../billing/charge-policy.ts';
+import type { Hold } from '../billing/hold.ts';
 import { AnswerEditor } from '../http/answer-editor.ts';
-import type { Model, PerTarget } from '../catalog/model.ts';
+import type { Model, PerTarget, Target } from '../catalog/model.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import type { ClientConnection, Exchange } from '../http/exchange.ts';
 import { type ProviderAnswer, relay } from '../http/relay.ts';
@@ -29,23 +30,24 @@ export interface AnswerReceiver {
   readonly detached: DetachedRead | undefined;
 }
 
-/**
- * Relays an answer to the client: metered, within its hold, with its target's edits.
- *
- * @returns how the relay ended, and what the charge depends on
- */
+/** An answer on its way to the client. */
+export interface RelayingAnswer {
+  /** How its relay ended. */
+  readonly end: Answer<RelayEnd>;
+  readonly meter: UsageMeter;
+  readonly gate: AdaptiveHold | undefined;
+}
+
+/** Relays an answer to the client: metered, within its hold, with its target's edits. */
 export function relayAnswer(
   { target, answer, asksUsage }: FailoverResult,
   { exchange, client, detached }: AnswerReceiver,
   { read, model, hold }: AdmittedRequest,
   { settings, termination, eventTemplates }: RelayServices,
-): Answer<[end: RelayEnd, relayed: RelayedAnswer]> {
+): RelayingAnswer {
   const { request } = read;
   const { usage, reportedCost } = target.provider;
   const { account } = hold.terms.caller;
-  const { status } = answer;
-  // JSON in answer to it may call itself a stream.
-  const heartbeatMs = request.stream ? settings.heartbeatMs : undefined;
   const readsCost = target.reportsCost || target.price.reported;
   const meter = new UsageMeter(
     usage,
@@ -57,9 +59,7 @@ export function relayAnswer(
   const gate = hold.grows ? new AdaptiveHold(hold, meter) : undefined;
   const filter = asksUsage || gate ? new UsageEventFilter(meter, asksUsage) : undefined;
   const shownModel = target.modelId === model.id ? request.model : target.modelId;
-  const plan = target.answerPlan;
-  const cost = (): string => hold.costNow(target, { status, meter });
-  const editor = plan && new AnswerEditor({ plan, model: shownModel, cost });
+  const editor = editorFor(target, shownModel, hold, { status: answer.status, meter });
   const requiresTermination = termination.expectedOf(target, account);
   const { announced } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
   const options = {
@@ -69,14 +69,33 @@ export function relayAnswer(
     gate,
     detached,
     requiresTermination,
-    heartbeatMs,
+    // JSON in answer to it may call itself a stream.
+    heartbeatMs: request.stream ? settings.heartbeatMs : undefined,
   };
-  return andThen(relay(exchange, client, withNotices(answer, announced, model), options), (end) => {
-    termination.learn(target, meter, account);
-    const { firstByteAt, stalled } = end;
-    const delivered = end.withheld ? gate?.delivered : undefined;
-    return [end, { status, meter, delivered, firstByteAt, stalled }];
-  });
+  return { end: relay(exchange, client, withNotices(answer, announced, model), options), meter, gate };
+}
+
+/** What the charge of an answer depends on, once its relay has ended. */
+export function relayedAnswer(
+  { meter, gate }: RelayingAnswer,
+  { firstByteAt, stalled, withheld }: RelayEnd,
+  { target, answer }: FailoverResult,
+  { hold }: AdmittedRequest,
+  { termination }: RelayServices,
+): RelayedAnswer {
+  termination.learn(target, meter, hold.terms.caller.account);
+  const delivered = withheld ? gate?.delivered : undefined;
+  return { status: answer.status, meter, delivered, firstByteAt, stalled };
+}
+
+function editorFor(
+  target: Target,
+  model: string,
+  hold: Hold,
+  answer: Pick<RelayedAnswer, 'status' | 'meter'>,
+): AnswerEditor | undefined {
+  const plan = target.answerPlan;
+  return plan && new AnswerEditor({ plan, model, cost: () => hold.costNow(target, answer) });
 }
 
 /** The answer, with headers that announce an output limit and that its model is deprecated. */

@@ -8,7 +8,7 @@ import {
   UpstreamError,
   UpstreamTimeoutError,
 } from '../errors/upstream-errors.ts';
-import { DetachedRead, type DetachedReads } from '../http/detached-reads.ts';
+import { type DetachableAnswer, DetachedRead, type DetachedReads } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import { type RelayEnd, RouterClosedError } from '../http/relay-end.ts';
 import type { Ending } from '../ledger/contract/ledger-store.ts';
@@ -53,7 +53,7 @@ type AnsweredAttempt = Pick<FailoverResult, 'report' | 'failure' | 'target' | 'k
  * The order is always: `asking`, `attempting`, `dispatched`, then `rejected`, `unanswered` or
  * `answered`, then `relayed` or `failed`, and `close` last.
  */
-export class RequestProgress implements AttemptProgress {
+export class RequestProgress implements AttemptProgress, DetachableAnswer {
   readonly #terms: ProgressedRequest['hold']['terms'];
   readonly #conversation: Conversation | undefined;
   readonly #client: Pick<ClientConnection, 'isDismissed'>;
@@ -101,17 +101,24 @@ export class RequestProgress implements AttemptProgress {
   }
 
   asking(target: Target): DetachedRead {
-    const { caller, quote } = this.#terms;
-    const { account, key } = caller;
-    const { detachedReads, calibrations } = this.#services;
     this.#active.provider = target.provider.name;
     this.#attempt = undefined;
     this.#outcome = { ending: 'failed', target, dispatched: false };
     this.#detached?.end();
-    this.#detached = new DetachedRead(detachedReads, `${account} ${key}`, () =>
-      isReadToEnd(target, account, quote, calibrations.of(target)),
-    );
+    this.#detached = new DetachedRead(this.#services.detachedReads, this);
     return this.#detached;
+  }
+
+  get owner(): string {
+    const { account, key } = this.#terms.caller;
+    return `${account} ${key}`;
+  }
+
+  /** Whether the answer of the current target is read to its end when the client disconnects. */
+  shouldRead(): boolean {
+    const { caller, quote } = this.#terms;
+    const { target } = this.#outcome;
+    return isReadToEnd(target, caller.account, quote, this.#services.calibrations.of(target));
   }
 
   /** Nothing sends the request's bytes any more. */

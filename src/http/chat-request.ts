@@ -77,7 +77,8 @@ interface FieldValue extends Span {
   readonly kind: JsonKind;
   /** Text of a string or number; undefined if it is too long to be valid. */
   readonly text: string | undefined;
-  readonly key: Span;
+  readonly keyStart: number;
+  readonly keyEnd: number;
 }
 
 type FieldRole =
@@ -150,7 +151,9 @@ export class RequestReader implements JsonListener<MemberPosition> {
   readonly #readsEndUser: boolean;
   readonly #tags: readonly TagSettings[];
   readonly #conversation: ConversationReader | undefined;
-  #key: Span = { start: 0, end: 0 };
+  /** The last key at the top level. */
+  #keyStart = 0;
+  #keyEnd = 0;
   #messagesEnd = 0;
   readonly #routingFields: RoutingField[] = [];
 
@@ -299,7 +302,8 @@ export class RequestReader implements JsonListener<MemberPosition> {
 
   #topLevelKey(token: JsonToken): void {
     this.#prompt.cacheKey(token);
-    this.#key = { start: token.start, end: token.end };
+    this.#keyStart = token.start;
+    this.#keyEnd = token.end;
     this.#noteField(FIELDS, token);
     if (this.#role === 'rejected' && this.#name !== undefined) throw rejectedByName(this.#name, this.#name);
     if (this.#role === undefined) this.#assertNotSuspicious('request', token);
@@ -356,11 +360,18 @@ export class RequestReader implements JsonListener<MemberPosition> {
     const text = kind === 'string' || kind === 'number' ? tokenText(token) : undefined;
     if (this.#name !== undefined) {
       const { start, end } = token;
-      this.#values.set(this.#name, { kind, text, start, end, key: this.#key });
+      this.#values.set(this.#name, {
+        kind,
+        text,
+        start,
+        end,
+        keyStart: this.#keyStart,
+        keyEnd: this.#keyEnd,
+      });
       if (this.#role !== 'routing') return;
       this.#routingFields.push({
         name: this.#name,
-        start: this.#key.start,
+        start: this.#keyStart,
         end: token.end,
         value: spanOf(token),
       });
@@ -437,7 +448,9 @@ export class RequestReader implements JsonListener<MemberPosition> {
 
   #member(name: string): MemberSpan | undefined {
     const value = this.#values.get(name);
-    return value && { start: value.start, end: value.end, key: value.key };
+    if (!value) return undefined;
+    const { start, end, keyStart, keyEnd } = value;
+    return { start, end, key: { start: keyStart, end: keyEnd } };
   }
 
   #usageSplice(afterModel: number): Splice | undefined {

@@ -45,20 +45,28 @@ export class DetachedReads {
   }
 }
 
-/** One answer that may be read to its end when its client disconnects. Its timeouts are the same as with a client. */
-export class DetachedRead {
+/** Whose answer it is, and whether it is worth reading: asked only when the client disconnects. */
+export interface DetachableAnswer {
   /** Account and API key that the request was made with, as one name. */
   readonly owner: string;
+  /** Called once. */
+  shouldRead(): boolean;
+}
+
+/** One answer that may be read to its end when its client disconnects. Its timeouts are the same as with a client. */
+export class DetachedRead {
   readonly #reads: DetachedReads;
-  readonly #shouldRead: () => boolean;
+  readonly #answer: DetachableAnswer;
   #abort: ((reason: Error) => void) | undefined;
   #read: (() => void) | undefined;
 
-  /** @param shouldRead - called once, when the client disconnects */
-  constructor(reads: DetachedReads, owner: string, shouldRead: () => boolean) {
+  constructor(reads: DetachedReads, answer: DetachableAnswer) {
     this.#reads = reads;
-    this.owner = owner;
-    this.#shouldRead = shouldRead;
+    this.#answer = answer;
+  }
+
+  get owner(): string {
+    return this.#answer.owner;
   }
 
   /**
@@ -68,7 +76,7 @@ export class DetachedRead {
    * @returns whether the answer is read to its end
    */
   begin(abort: (reason: Error) => void): boolean {
-    if (!this.#abort && !(this.#shouldRead() && this.#reads.enter(this))) return false;
+    if (!this.#abort && !(this.#answer.shouldRead() && this.#reads.enter(this))) return false;
     this.#abort = abort;
     return true;
   }

@@ -53,11 +53,16 @@ export interface ClientResponse {
   off(event: 'close' | 'drain', listener: () => void): unknown;
 }
 
+/** Learns that a client has left. An object, because a function for each request would take more memory. */
+export interface DisconnectListener {
+  onDisconnect(): void;
+}
+
 /** Whether the client is still connected. Subscribes once, for the whole life of an exchange. */
 export class ClientConnection {
   #isDisconnected: boolean;
   #isDismissed = false;
-  #listener: (() => void) | undefined;
+  #listener: DisconnectListener | undefined;
 
   constructor(response: ClientResponse) {
     this.#isDisconnected = response.destroyed;
@@ -85,12 +90,12 @@ export class ClientConnection {
   #disconnected(): void {
     if (this.#isDisconnected) return;
     this.#isDisconnected = true;
-    this.#listener?.();
+    this.#listener?.onDisconnect();
   }
 
   /** Calls the listener when the client disconnects, or at once if it has. The next listener replaces it. */
-  onDisconnect(listener: (() => void) | undefined): void {
-    if (this.#isDisconnected) listener?.();
+  onDisconnect(listener: DisconnectListener | undefined): void {
+    if (this.#isDisconnected) listener?.onDisconnect();
     else this.#listener = listener;
   }
 

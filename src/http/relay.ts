@@ -8,7 +8,7 @@ import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { AnswerBody, BodyReader } from './answer-body.ts';
 import type { AnswerEditor } from './answer-editor.ts';
 import type { DetachedRead } from './detached-reads.ts';
-import type { ClientConnection, ClientResponse, Exchange } from './exchange.ts';
+import type { ClientConnection, ClientResponse, DisconnectListener, Exchange } from './exchange.ts';
 import { appendChunks, concatChunks } from './body-chunks.ts';
 import { leaveTogether } from './leave-together.ts';
 import { interruptedEnd, type RelayEnd, withheldEnd } from './relay-end.ts';
@@ -77,7 +77,7 @@ export function relay(
   return new Relay(exchange, client, answer, options).run();
 }
 
-class Relay implements BodyReader, TurnReader {
+class Relay implements BodyReader, TurnReader, DisconnectListener {
   readonly #response: ClientResponse;
   readonly #client: ClientConnection;
   readonly #answer: ProviderAnswer;
@@ -97,7 +97,8 @@ class Relay implements BodyReader, TurnReader {
   #firstByteAt: number | undefined;
   /** The client disconnected, and the rest is only metered: the usage of a finished answer, or everything to its end. */
   #afterDisconnect: 'awaiting-usage' | 'reading-to-end' | undefined;
-  readonly #turns: Turns;
+  /** Of an answer that did not arrive whole. */
+  #turns: Turns | undefined;
   /** Bytes that were inspected in this turn and are ready to be sent. */
   #ready: Buffer | readonly Buffer[] | undefined;
   /** The client has the beginning of an event. */
@@ -110,7 +111,6 @@ class Relay implements BodyReader, TurnReader {
     this.#client = client;
     this.#answer = answer;
     this.#options = options;
-    this.#turns = new Turns(answer.body, this);
     const changes = options.filter !== undefined || options.editor !== undefined;
     this.#head = headFor(answer.headers, exchange, changes);
   }
@@ -132,6 +132,7 @@ class Relay implements BodyReader, TurnReader {
   #listen(): void {
     const { body } = this.#answer;
     const { heartbeatMs } = this.#options;
+    this.#turns = new Turns(body, this);
     // The head is sent with the first chunk if that is already here, else alone.
     this.#flushing = setImmediate(() => {
       this.#flushing = undefined;
@@ -146,9 +147,7 @@ class Relay implements BodyReader, TurnReader {
         () => this.#canSendHeartbeat(),
       );
     }
-    this.#client.onDisconnect(() => {
-      this.#onDisconnect();
-    });
+    this.#client.onDisconnect(this);
     if (!this.#end) body.read(this);
   }
 
@@ -161,7 +160,7 @@ class Relay implements BodyReader, TurnReader {
       stalled: this.#stalls.wasStalled(this.#firstByteAt),
     };
     clearImmediate(this.#flushing);
-    this.#turns.stop();
+    this.#turns?.stop();
     this.#heartbeat?.stop();
     this.#linger?.clear();
     if (this.#onDrain) this.#response.off('drain', this.#onDrain);
@@ -195,7 +194,7 @@ class Relay implements BodyReader, TurnReader {
         this.#stalls.end();
         this.#heartbeat?.touch();
         this.#answer.idleTimeout.touch();
-        this.#turns.resume();
+        this.#turns?.resume();
       };
       this.#response.on('drain', this.#onDrain);
     }
@@ -234,7 +233,7 @@ class Relay implements BodyReader, TurnReader {
     // The first one leaves at once: what began in this turn is relayed in a row.
     if (!isFirst) leaveTogether(this.#response);
     this.#answer.idleTimeout.touch();
-    this.#turns.take(isFirst && this.#heartbeat ? this.#heartbeat.followedBy(chunk) : chunk);
+    this.#turns?.take(isFirst && this.#heartbeat ? this.#heartbeat.followedBy(chunk) : chunk);
   }
 
   inspect(part: Buffer): void {
@@ -284,13 +283,13 @@ class Relay implements BodyReader, TurnReader {
       this.#withheld = undefined;
       idleTimeout.touch();
       this.#sendPassed(chunks);
-      if (!this.#stalls.isStalled) this.#turns.resume();
+      if (!this.#stalls.isStalled) this.#turns?.resume();
     });
   }
 
   onEnd(): void {
     this.#linger?.clear();
-    this.#turns.end(() => {
+    this.#turns?.end(() => {
       this.#complete();
     });
   }
@@ -304,8 +303,8 @@ class Relay implements BodyReader, TurnReader {
       broken();
       return;
     }
-    this.#turns.takeRest(this.#answer.body.takeKept());
-    this.#turns.end(broken);
+    this.#turns?.takeRest(this.#answer.body.takeKept());
+    this.#turns?.end(broken);
   }
 
   #complete(): void {
@@ -404,7 +403,7 @@ class Relay implements BodyReader, TurnReader {
     return this.#withheld ? meter.format === 'event-stream' && !this.#sentPart : meter.betweenEvents;
   }
 
-  #onDisconnect(): void {
+  onDisconnect(): void {
     const { body } = this.#answer;
     const { meter, detached } = this.#options;
     const isUnsent = this.#firstByteAt === undefined;
@@ -439,11 +438,11 @@ class Relay implements BodyReader, TurnReader {
     this.#afterDisconnect = why;
     clearImmediate(this.#flushing);
     // Otherwise it would read before its turn in the queue.
-    this.#turns.stop();
+    this.#turns?.stop();
     this.#heartbeat?.stop();
     const read = (): void => {
       idleTimeout.touch();
-      this.#turns.resume();
+      this.#turns?.resume();
     };
     if (!queue) {
       read();

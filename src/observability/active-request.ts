@@ -1,3 +1,4 @@
+import type { Slot } from '../async/slot-list.ts';
 import { requestTime } from '../ledger/contract/request-ids.ts';
 import type { RequestTrace } from './request-trace.ts';
 
@@ -8,6 +9,8 @@ export class ActiveRequest {
   readonly id: string;
   /** Undefined if no hook needs it. */
   readonly trace: RequestTrace | undefined;
+  /** Among the router's requests. */
+  slot: Slot<ActiveRequest> | undefined;
   /** Resolves when the request is over. */
   handled: Promise<void>;
   /** Set, like the fields below, for completions only. */
@@ -22,6 +25,7 @@ export class ActiveRequest {
   constructor(id: string, trace: RequestTrace | undefined) {
     this.id = id;
     this.trace = trace;
+    this.slot = undefined;
     this.handled = NOT_HANDLED;
     this.account = undefined;
     this.key = undefined;

@@ -193,6 +193,7 @@ export class RequestTrace {
     const { ending, target, answer } = this.#outcome ?? {};
     const { account, key } = this.#caller;
     const last = this.lastAttempt;
+    last?.ended(now);
     const { requestId, endpoint, method, path, startedAt, clientRequestId, traceparent, tracestate } =
       this.started;
     // Made for each request: member by member, which takes less time and half of the memory of spreads.
@@ -204,7 +205,7 @@ export class RequestTrace {
       startedAt,
       status: response.headersSent ? response.statusCode : CLIENT_CLOSED_REQUEST,
       stream: this.#stream,
-      attempts: this.#attempts.map((attempt) => attempt.toEvent(attempt === last ? now : undefined)),
+      attempts: this.#attempts.map(eventOfAttempt),
       durationMs: toMicroseconds(now - this.#since),
       admitted: this.#admitted,
     };
@@ -243,6 +244,7 @@ export class AttemptTrace {
   #upstreamErrorCode: string | undefined;
   #answeredAt: number | undefined;
   #failedAt: number | undefined;
+  #endedAt: number | undefined;
   upstreamRequestId: string | undefined;
 
   constructor(
@@ -306,10 +308,14 @@ export class AttemptTrace {
       this.#upstreamErrorCode ??= cause.code;
   }
 
-  /** @param endedAt - end of a relayed answer; undefined for others, which end with their head */
-  toEvent(endedAt: number | undefined): AttemptEnded {
+  /** The end of a relayed answer; others end with their head. */
+  ended(at: number): void {
+    this.#endedAt = at;
+  }
+
+  toEvent(): AttemptEnded {
     const { provider, model, host, port, startedAt } = this.#started;
-    const until = this.#failedAt ?? endedAt ?? this.#answeredAt ?? this.#since;
+    const until = this.#failedAt ?? this.#endedAt ?? this.#answeredAt ?? this.#since;
     const durationMs = toMicroseconds(until - this.#since);
     const event: Writable<AttemptEnded> = { provider, model, host, port, startedAt, durationMs };
     if (this.#healthKey !== model) event.wildcard = this.#healthKey;
@@ -319,6 +325,10 @@ export class AttemptTrace {
     if (this.upstreamRequestId !== undefined) event.upstreamRequestId = this.upstreamRequestId;
     return event;
   }
+}
+
+function eventOfAttempt(attempt: AttemptTrace): AttemptEnded {
+  return attempt.toEvent();
 }
 
 type Writable<Event> = { -readonly [Member in keyof Event]: Event[Member] };

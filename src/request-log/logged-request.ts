@@ -79,10 +79,11 @@ const MAX_TEXT = 256;
 /** As it is given to JSON, which leaves out what is undefined: each copy costs as much as the rest. */
 type Written<Members> = { readonly [Name in keyof Members]: Members[Name] | undefined };
 
-interface WrittenRequest extends Omit<Written<LoggedRequest>, 'createdAt' | 'attempts'> {
+interface WrittenRequest extends Omit<Written<LoggedRequest>, 'createdAt' | 'attempts' | 'usage'> {
   /** In ms since the epoch. */
   readonly createdAt: number;
   readonly attempts: readonly Written<LoggedAttempt>[];
+  readonly usage: Written<LoggedRequest['usage'] & object> | undefined;
 }
 
 /**
@@ -93,7 +94,8 @@ interface WrittenRequest extends Omit<Written<LoggedRequest>, 'createdAt' | 'att
  */
 export function rowOf(ended: ResponseEnded, settled: Settled | undefined, replaces: boolean): RequestLogRow {
   const { requestId: id, account = '' } = ended;
-  return { id, account, json: JSON.stringify(written(ended, settled)), ...(replaces && { replaces }) };
+  const json = JSON.stringify(written(ended, settled));
+  return replaces ? { id, account, json, replaces } : { id, account, json };
 }
 
 function written(ended: ResponseEnded, settled: Settled | undefined): WrittenRequest {
@@ -114,7 +116,7 @@ function written(ended: ResponseEnded, settled: Settled | undefined): WrittenReq
     upstreamModel,
     byok: settled?.byok,
     streamed: stream,
-    attempts: ended.attempts.slice(0, MAX_ATTEMPTS).map((attempt) => writtenAttempt(attempt, startedAt)),
+    attempts: writtenAttempts(ended),
     firstByteMs,
     durationMs,
     ending: ending ?? settled?.ending,
@@ -124,10 +126,38 @@ function written(ended: ResponseEnded, settled: Settled | undefined): WrittenReq
     writtenOff: settled && !/^[0.]+$/.test(settled.writtenOff) ? settled.writtenOff : undefined,
     cost: settled?.cost,
     price: settled?.price,
-    usage: settled?.usage && { ...settled.usage, source: settled.usageSource },
+    usage: settled?.usage && writtenUsage(settled.usage, settled.usageSource),
     dimensions: settled?.dimensions,
     clientRequestId,
   };
+}
+
+function writtenUsage(
+  usage: Usage,
+  source: Settled['usageSource'],
+): Written<LoggedRequest['usage'] & object> {
+  return {
+    promptTokens: usage.promptTokens,
+    cachedTokens: usage.cachedTokens,
+    cacheWriteTokens: usage.cacheWriteTokens,
+    cacheWriteHourTokens: usage.cacheWriteHourTokens,
+    audioPromptTokens: usage.audioPromptTokens,
+    imagePromptTokens: usage.imagePromptTokens,
+    completionTokens: usage.completionTokens,
+    reasoningTokens: usage.reasoningTokens,
+    audioCompletionTokens: usage.audioCompletionTokens,
+    imageCompletionTokens: usage.imageCompletionTokens,
+    webSearches: usage.webSearches,
+    toolCalls: usage.toolCalls,
+    source,
+  };
+}
+
+function writtenAttempts({ attempts, startedAt }: ResponseEnded): readonly Written<LoggedAttempt>[] {
+  const [only] = attempts;
+  // Almost every request has one.
+  if (only && attempts.length === 1) return [writtenAttempt(only, startedAt)];
+  return attempts.slice(0, MAX_ATTEMPTS).map((attempt) => writtenAttempt(attempt, startedAt));
 }
 
 function writtenAttempt(attempt: AttemptEnded, arrivedAt: number): Written<LoggedAttempt> {

@@ -158,14 +158,16 @@ export function createRouterWithTimers(
     const content = trace?.content;
     if (content) exchange.response = new ResponseRecorder(exchange.response, content.response);
     const active = new ActiveRequest(exchange.id, trace);
-    const slot = requests.add(active);
-    active.handled = route(exchange, endpoint, services, active, () => {
-      requests.delete(slot);
-      if (trace) hooks.observer?.end(trace, exchange.response);
-    });
+    active.slot = requests.add(active);
+    active.handled = route(exchange, endpoint, services, active, over);
     tag(request, exchange.id);
     if (settings.waitUntil) guard(() => settings.waitUntil?.(settled(request)));
     return active.handled;
+  }
+
+  function over({ slot, trace }: ActiveRequest, { response }: Exchange): void {
+    if (slot) requests.delete(slot);
+    if (trace) hooks.observer?.end(trace, response);
   }
 
   async function settled(request: object): Promise<void> {

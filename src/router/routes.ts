@@ -48,7 +48,7 @@ export async function route(
   endpoint: Endpoint | undefined,
   services: RouteServices,
   active: ActiveRequest,
-  over: () => void,
+  over: (active: ActiveRequest, exchange: Exchange) => void,
 ): Promise<void> {
   let client: ClientConnection | undefined;
   try {
@@ -110,7 +110,7 @@ export async function route(
     if (error.status >= 500) services.onError(error, exchange.id);
     if (!isDismissed) sendError(exchange, error);
   } finally {
-    over();
+    over(active, exchange);
   }
 }
 

@@ -3,7 +3,7 @@ import { InvalidRequestError } from '../errors/request-errors.ts';
 import { RouterError } from '../errors/router-error.ts';
 import { ByokKeyRejectedError, UpstreamError } from '../errors/upstream-errors.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
-import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
+import { type ClientConnection, ClientDisconnectedError, type DisconnectListener } from '../http/exchange.ts';
 import type { ProviderAnswer } from '../http/relay.ts';
 import type { AttemptTrace } from '../observability/request-trace.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
@@ -93,7 +93,7 @@ interface Unanswered {
   readonly answer: PromiseWithResolvers<ProviderAnswer>;
 }
 
-class Attempt implements SendListener, RunningAttempt {
+class Attempt implements SendListener, RunningAttempt, DisconnectListener {
   /** Released with the answer, which keeps this object for as long as it lasts. It stays after a failure. */
   #unanswered: Unanswered | undefined;
   #timeouts: AttemptTimeouts;
@@ -116,7 +116,7 @@ class Attempt implements SendListener, RunningAttempt {
   send(): void {
     if (!this.#unanswered) throw new TypeError('The request was answered');
     const { request, terms } = this.#unanswered;
-    const { transport, client, detached, progress } = terms;
+    const { transport, client, progress } = terms;
     client.throwIfDisconnected();
     this.#isConnected = false;
     progress.attempting(this);
@@ -125,13 +125,16 @@ class Attempt implements SendListener, RunningAttempt {
       return;
     }
     this.#sending = transport.send(request, this);
-    client.onDisconnect(() => {
-      const abort = (reason: Error): void => {
-        this.abort(reason);
-      };
-      // A request that was not sent costs nothing.
-      if (!this.#isConnected || !detached.begin(abort)) abort(new ClientDisconnectedError());
-    });
+    client.onDisconnect(this);
+  }
+
+  onDisconnect(): void {
+    const abort = (reason: Error): void => {
+      this.abort(reason);
+    };
+    // A request that was not sent costs nothing.
+    const isReadOn = this.#isConnected && this.#unanswered?.terms.detached.begin(abort) === true;
+    if (!isReadOn) abort(new ClientDisconnectedError());
   }
 
   get isWritten(): boolean {

@@ -279,9 +279,11 @@ function pause(ms: number, client: ClientConnection): Promise<void> {
       client.onDisconnect(undefined);
       resolve();
     }, ms);
-    client.onDisconnect(() => {
-      clearTimeout(timer);
-      reject(new ClientDisconnectedError());
+    client.onDisconnect({
+      onDisconnect: () => {
+        clearTimeout(timer);
+        reject(new ClientDisconnectedError());
+      },
     });
   });
 }

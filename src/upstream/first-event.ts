@@ -87,12 +87,7 @@ class FirstEventWait implements BodyReader {
   }
 
   start(): void {
-    this.#client.onDisconnect(() => {
-      const abort = (reason: Error): void => {
-        this.#fail(reason);
-      };
-      if (!this.#terms.detached?.begin(abort)) abort(new ClientDisconnectedError());
-    });
+    this.#client.onDisconnect(this);
     if (!this.#isOver) this.#answer.body.read(this);
   }
 
@@ -101,6 +96,13 @@ class FirstEventWait implements BodyReader {
     this.#timeout.clear();
     this.#turns.stop();
     this.#client.onDisconnect(undefined);
+  }
+
+  onDisconnect(): void {
+    const abort = (reason: Error): void => {
+      this.#fail(reason);
+    };
+    if (!this.#terms.detached?.begin(abort)) abort(new ClientDisconnectedError());
   }
 
   /** Puts back what was read, and hands the answer on. */

@@ -58,12 +58,14 @@ export function peek(answer: ProviderAnswer, client: ClientConnection): Promise<
       resolve({ text: '', answer });
     }
 
-    client.onDisconnect(() => {
+    function onDisconnect(): void {
       stop();
       body.unread();
       body.destroy();
       reject(new ClientDisconnectedError());
-    });
+    }
+
+    client.onDisconnect({ onDisconnect });
     if (!client.isDisconnected) body.read({ onData, onEnd, onBroken });
   });
 }

@@ -1,7 +1,7 @@
 import { Timeout } from '../async/timeout.ts';
 import { PerTarget, type Target } from '../catalog/model.ts';
 import { UpstreamAtCapacityError, WaitingLineFullError } from '../errors/upstream-errors.ts';
-import { ClientDisconnectedError } from '../http/exchange.ts';
+import { ClientDisconnectedError, type DisconnectListener } from '../http/exchange.ts';
 import { asError } from '../platform/as-error.ts';
 import type { WaitSettings } from '../options/resolve-wait.ts';
 
@@ -26,7 +26,7 @@ export interface WaitingRequest {
    */
   readonly reserve: (awaited: Targets) => number;
   /** Calls the listener when the client leaves. */
-  readonly onDisconnect: (listener: (() => void) | undefined) => void;
+  readonly onDisconnect: (listener: DisconnectListener | undefined) => void;
 }
 
 /** Room may come without an end of another request: a target recovers, an operator readmits one. */
@@ -318,8 +318,10 @@ class Entry {
     this.#timeout = new Timeout(request.terms.upToMs, () => {
       leave(new UpstreamAtCapacityError(this.waitMs));
     });
-    request.onDisconnect(() => {
-      leave(new ClientDisconnectedError());
+    request.onDisconnect({
+      onDisconnect: () => {
+        leave(new ClientDisconnectedError());
+      },
     });
   }
 

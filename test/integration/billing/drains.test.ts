@@ -21,7 +21,8 @@ import { event } from '../../helpers/provider.ts';
 
 describe('answers that are read to the end without a client', () => {
   const wanted = (): boolean => true;
-  const drainOf = (drains: DetachedReads, key = 'a'): DetachedRead => new DetachedRead(drains, key, wanted);
+  const drainOf = (drains: DetachedReads, key = 'a'): DetachedRead =>
+    new DetachedRead(drains, { owner: key, shouldRead: wanted });
   const reader = (): ReturnType<typeof vi.fn<() => void>> => vi.fn<() => void>();
 
   it('are 32 at a time of one key: others of its own wait for their turn, and none is refused', () => {
@@ -60,10 +61,10 @@ describe('answers that are read to the end without a client', () => {
   it('are those that are wanted, which is asked once of each', () => {
     const drains = new DetachedReads();
     const isWanted = vi.fn<() => boolean>().mockReturnValueOnce(true);
-    const drain = new DetachedRead(drains, 'a', isWanted);
+    const drain = new DetachedRead(drains, { owner: 'a', shouldRead: isWanted });
     expect([drain.begin(() => {}), drain.begin(() => {})]).toEqual([true, true]);
     expect(isWanted).toHaveBeenCalledOnce();
-    expect(new DetachedRead(drains, 'a', () => false).begin(() => {})).toBe(false);
+    expect(new DetachedRead(drains, { owner: 'a', shouldRead: () => false }).begin(() => {})).toBe(false);
   });
 
   it('are left alone once they are over', () => {

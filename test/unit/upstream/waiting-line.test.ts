@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
+import type { DisconnectListener } from '../../../src/http/exchange.ts';
 import type { Target } from '../../../src/catalog/model.ts';
 import { WaitingLine, type WaitingRequest } from '../../../src/upstream/waiting-line.ts';
 
@@ -270,17 +271,17 @@ describe('a waiting line', () => {
   it('is left by a client that leaves', async () => {
     const upstream = new Upstream();
     await upstream.wait('running');
-    let leave: (() => void) | undefined;
-    const onDisconnect = (listener: (() => void) | undefined): void => {
-      leave = listener;
+    let client: DisconnectListener | undefined;
+    const onDisconnect = (listener: DisconnectListener | undefined): void => {
+      client = listener;
     };
     const left = upstream.wait('one', 1, { onDisconnect });
     const next = upstream.wait('two');
-    leave?.();
+    client?.onDisconnect();
     expect(await left).toBe('ClientDisconnectedError');
     upstream.end();
     expect(await next).toBe('served');
-    expect(leave).toBeUndefined();
+    expect(client).toBeUndefined();
   });
 
   it('has places for so many of a model, with equal parts for accounts', async () => {
@@ -372,9 +373,9 @@ describe('a waiting line', () => {
         const leaves = new Set<() => void>();
         for (const each of steps) {
           if (each.type === 'come') {
-            let listener: (() => void) | undefined;
-            const leave = (): void => listener?.();
-            const onDisconnect = (given: (() => void) | undefined): void => {
+            let listener: DisconnectListener | undefined;
+            const leave = (): void => listener?.onDisconnect();
+            const onDisconnect = (given: DisconnectListener | undefined): void => {
               listener = given;
               if (given) leaves.add(leave);
               else leaves.delete(leave);

@@ -54,6 +54,8 @@ export class MemoryAccount implements AccountRows {
   readonly #journal: number[] = [];
   /** "day key model" -> row. */
   readonly #usage = new Map<string, Mutable<UsageRow>>();
+  /** The row that was counted in last. */
+  #counted: Mutable<UsageRow> | undefined;
   readonly dimensions: MemoryDimensions = new MemoryDimensions();
   #usageCompacted = 0n;
   readonly #compacted = { seq: 0n, at: 0, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
@@ -247,10 +249,18 @@ export class MemoryAccount implements AccountRows {
   }
 
   count(usage: UsageRow): void {
-    const id = `${usage.day} ${usage.key} ${usage.model}`;
+    const { day, key, model } = usage;
+    const last = this.#counted;
+    // As the one before, mostly: its name need not be made.
+    if (last && last.day === day && last.key === key && last.model === model) {
+      addCounts(last, usage);
+      return;
+    }
+    const id = `${day} ${key} ${model}`;
     const row = this.#usage.get(id);
+    this.#counted = row ?? { ...usage };
     if (row) addCounts(row, usage);
-    else this.#usage.set(id, { ...usage });
+    else this.#usage.set(id, this.#counted);
   }
 
   usage(fromDay: string, toDay: string, key?: string): UsageRow[] {
@@ -265,6 +275,7 @@ export class MemoryAccount implements AccountRows {
       this.#usageCompacted += charged;
       this.#usage.delete(id);
     }
+    this.#counted = undefined;
     this.dimensions.compact(beforeDay);
   }
 
