@@ -108,21 +108,18 @@ export function calibrateFrom(
 
 function chargeOf(
   { ending, target, dispatched, answer }: Outcome,
-  { quote, held, account, calibration }: ChargeTerms,
+  chargeTerms: ChargeTerms,
 ): Charge | undefined {
+  const { quote, held, account, calibration } = chargeTerms;
   const left = isLeft(ending) && dispatched;
-  /** Usage for this many tokens of text; with none, only a client that did not wait may have missed hidden output. */
-  const estimate = (seen: number): Usage => {
-    const output = seen > 0 || left ? calibration.output(account, seen, quote.n) : 0;
-    return textUsage(calibration.prompt(account, quote.promptTokens), output);
-  };
   const reported = answer?.meter.usage;
   const usage = reported && plausiblePart(reported, quote);
-  const priced = pricing(target, quote, held, usage);
-  if (!answer) return left ? atMost(held, priced(estimate(0), 'estimated')) : undefined;
+  const terms = pricingTerms(target, quote, held, usage);
+  if (!answer)
+    return left ? atMost(held, priced(terms, estimated(chargeTerms, 0, left), 'estimated')) : undefined;
 
   const { meter, delivered } = answer;
-  if (!isSuccess(answer.status)) return usage && priced(usage, 'upstream', meter);
+  if (!isSuccess(answer.status)) return usage && priced(terms, usage, 'upstream', meter);
 
   const seen = outputTokensEstimate(meter.delivered);
   // A count from the middle of an answer may lag behind the output delivered since.
@@ -132,20 +129,31 @@ function chargeOf(
     if (meter.failed || !(left || answer.stalled === true || (ending === 'finished' && meter.finished)))
       return undefined;
   }
-  const counted = usage && lags ? { ...usage, completionTokens: estimate(seen).completionTokens } : usage;
+  const counted = usage && !lags ? usage : withEstimate(usage, estimated(chargeTerms, seen, left));
   const source = usage && !lags ? 'upstream' : 'estimated';
   // A cost without counts, at the end of an answer, is for all of it.
   const isBilled = source === 'upstream' || (!usage && ending === 'finished');
-  const charged = priced(counted ?? estimate(seen), source, isBilled ? meter : withoutCost(meter));
+  const charged = priced(terms, counted, source, isBilled ? meter : withoutCost(meter));
   if (delivered) {
     const tokens = Math.max(calibration.output(account, delivered.estimated, quote.n), delivered.reported);
     return atMost(held, {
-      ...priced(shortened(charged.usage, tokens), 'estimated', withoutCost(meter)),
+      ...priced(terms, shortened(charged.usage, tokens), 'estimated', withoutCost(meter)),
       cost: charged.cost,
     });
   }
   const isReported = isBilled && charged.price.reported && meter.reportedCost !== undefined;
   return source === 'upstream' || isReported ? charged : atMost(held, charged);
+}
+
+/** Usage for this many tokens of text; with none, only a client that did not wait may have missed hidden output. */
+function estimated({ quote, account, calibration }: ChargeTerms, seen: number, left: boolean): Usage {
+  const output = seen > 0 || left ? calibration.output(account, seen, quote.n) : 0;
+  return textUsage(calibration.prompt(account, quote.promptTokens), output);
+}
+
+/** The estimate; only its output, where a usage lags behind that. */
+function withEstimate(usage: Usage | undefined, estimate: Usage): Usage {
+  return usage ? { ...usage, completionTokens: estimate.completionTokens } : estimate;
 }
 
 /** Whether the client doesn't pay, although tokens were used. */
@@ -176,43 +184,67 @@ function withoutCost({ serviceTier }: ReportedPrice): ReportedPrice {
   return { serviceTier, reportedCost: undefined };
 }
 
-/** Prices a usage at the tier that served it, or at the reported cost.
- * @param searched - the reported usage: it counts searches, even if tokens are estimated
- */
-function pricing(
+/** What the price of a usage depends on, whatever is counted of it. */
+interface PricingTerms {
+  readonly target: Target;
+  readonly held: NanoDollars;
+  /** Of the features that were used. */
+  readonly fees: NanoDollars;
+  /** What they cost at the provider; undefined if that is unknown. */
+  readonly toolCosts: NanoDollars | undefined;
+}
+
+/** @param searched - the reported usage: it counts searches, even if tokens are estimated */
+function pricingTerms(
   target: Target,
   { features }: Quote,
   held: NanoDollars,
   searched: Usage | undefined,
-): (counted: Usage, source: Charge['source'], answered?: ReportedPrice) => Charge {
-  const { priceVariant, provider, serverTools, usesByok } = target;
+): PricingTerms {
+  const { serverTools, usesByok } = target;
   const fees = usesByok || !features ? 0n : feesOf(features, serverTools, searched, target.price);
   const toolCosts =
     usesByok || !features || !target.cost ? 0n : costsOf(features, serverTools, searched, target.cost);
-  return (counted, source, answered) => {
-    const usage = priceVariant?.hourWrites ? writtenForAnHour(counted) : counted;
-    const reported = answered?.reportedCost;
-    const served = (each: Price): Price | undefined =>
-      priceOfServed(each, priceVariant?.serviceTier, answered?.serviceTier, plainNamesOf(provider));
-    const found = served(target.price);
-    const covered = dearestHeld(target.price, priceVariant?.serviceTier, usage);
-    const price = found ?? covered;
-    const isReported = price.reported && reported !== undefined;
-    const charged = isReported ? chargeReported(reported, price) : charge(usage, price, fees);
-    // A tier that was not requested is charged up to the hold, or up to the price of the requested one.
-    const isAsked = isReported || pricesOfTier(target.price, priceVariant?.serviceTier).includes(price);
-    return {
-      usage,
-      source,
-      charge: isAsked ? charged : smaller(charged, larger(held, charge(usage, covered, fees))),
-      cost:
-        target.reportsCost && reported !== undefined
-          ? (reported + 999n) / 1000n
-          : target.cost && servedCost(usage, served(target.cost), toolCosts),
-      price,
-      unpricedTier: found || isReported || price === FREE || usesByok ? undefined : answered?.serviceTier,
-    };
+  return { target, held, fees, toolCosts };
+}
+
+/** Prices a usage at the tier that served it, or at the reported cost. */
+function priced(
+  { target, held, fees, toolCosts }: PricingTerms,
+  counted: Usage,
+  source: Charge['source'],
+  answered?: ReportedPrice,
+): Charge {
+  const { priceVariant, usesByok } = target;
+  const usage = priceVariant?.hourWrites ? writtenForAnHour(counted) : counted;
+  const reported = answered?.reportedCost;
+  const found = servedPrice(target, target.price, answered);
+  const covered = dearestHeld(target.price, priceVariant?.serviceTier, usage);
+  const price = found ?? covered;
+  const isReported = price.reported && reported !== undefined;
+  const charged = isReported ? chargeReported(reported, price) : charge(usage, price, fees);
+  // A tier that was not requested is charged up to the hold, or up to the price of the requested one.
+  const isAsked = isReported || pricesOfTier(target.price, priceVariant?.serviceTier).includes(price);
+  return {
+    usage,
+    source,
+    charge: isAsked ? charged : smaller(charged, larger(held, charge(usage, covered, fees))),
+    cost:
+      target.reportsCost && reported !== undefined
+        ? (reported + 999n) / 1000n
+        : target.cost && servedCost(usage, servedPrice(target, target.cost, answered), toolCosts),
+    price,
+    unpricedTier: found || isReported || price === FREE || usesByok ? undefined : answered?.serviceTier,
   };
+}
+
+/** The price of the tier that served an answer; undefined if it has none. */
+function servedPrice(
+  { priceVariant, provider }: Target,
+  price: Price,
+  answered: ReportedPrice | undefined,
+): Price | undefined {
+  return priceOfServed(price, priceVariant?.serviceTier, answered?.serviceTier, plainNamesOf(provider));
 }
 
 /** Undefined if the usage has a part that the cost has no price for. */

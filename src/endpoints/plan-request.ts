@@ -23,10 +23,12 @@ import type { ChatRequest } from '../http/chat-request.ts';
 import type { ClientRouting } from '../http/client-routing.ts';
 import type { Caller } from '../keys/caller.ts';
 import type { Quote } from '../metering/estimate.ts';
+import type { MarkupTerms } from '../metering/markup.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import type { Conversation, ConversationMemory } from '../upstream/conversations.ts';
 import { targetsInOrder } from '../upstream/load-balancing.ts';
+import type { ByokKeys } from '../upstream/request-room.ts';
 import { conversationOf } from './conversation-of.ts';
 
 /** Which models a request asks for. */
@@ -89,12 +91,18 @@ export function planRequest(
 export function pricedFor(caller: Caller, markups: AccountMarkups): (model: Model) => Model {
   const { upstreamKeys } = caller;
   const markup = markups.of(caller);
-  return (model) => {
-    const marked = markup ? withAccountMarkup(model, markup) : model;
-    return upstreamKeys
-      ? withByokPrices(marked, (provider) => upstreamKeys.of(provider) !== undefined)
-      : marked;
-  };
+  return markup || upstreamKeys ? (model) => atPrices(model, markup, upstreamKeys) : atListPrices;
+}
+
+function atListPrices(model: Model): Model {
+  return model;
+}
+
+function atPrices(model: Model, markup: MarkupTerms | undefined, upstreamKeys: ByokKeys | undefined): Model {
+  const marked = markup ? withAccountMarkup(model, markup) : model;
+  return upstreamKeys
+    ? withByokPrices(marked, (provider) => upstreamKeys.of(provider) !== undefined)
+    : marked;
 }
 
 /** What the key, its account and the request require of targets. A request adds to what its key requires. */

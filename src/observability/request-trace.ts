@@ -108,8 +108,8 @@ export class RequestTrace {
     this.started = started;
   }
 
-  authenticated({ account, key }: { readonly account: string; readonly key: string }): void {
-    this.#caller = { account, key };
+  authenticated(caller: { readonly account: string; readonly key: string }): void {
+    this.#caller = caller;
   }
 
   /** The requested model exists. */

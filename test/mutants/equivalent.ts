@@ -12,12 +12,6 @@ export interface Equivalent {
 export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'stores/redis/lua/account-lua.ts',
-    original: 'if sum < WIDE then return sum end',
-    mutant: '',
-    because: 'the sum of limbs that follows is the same number, later',
-  },
-  {
-    file: 'stores/redis/lua/account-lua.ts',
     original: 'if not values[1] then return nil end',
     mutant: 'if not values[2] then return nil end',
     because: 'both fields are written at birth',
@@ -60,14 +54,14 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'stores/redis/lua/account-lua.ts',
-    original: "if #saves.requests > 0 then redis.call('HSET', REQUESTS, unpack(saves.requests)) end",
-    mutant: "if #saves.requests > 1 then redis.call('HSET', REQUESTS, unpack(saves.requests)) end",
+    original: "if #saved_requests > 0 then redis.call('HSET', REQUESTS, unpack(saved_requests)) end",
+    mutant: "if #saved_requests > 1 then redis.call('HSET', REQUESTS, unpack(saved_requests)) end",
     because: 'a field and its value are two',
   },
   {
     file: 'stores/redis/lua/account-lua.ts',
-    original: "if #saves.due > 0 then redis.call('ZADD', DUE, unpack(saves.due)) end",
-    mutant: "if #saves.due > 1 then redis.call('ZADD', DUE, unpack(saves.due)) end",
+    original: "if #saved_dues > 0 then redis.call('ZADD', DUE, unpack(saved_dues)) end",
+    mutant: "if #saved_dues > 1 then redis.call('ZADD', DUE, unpack(saved_dues)) end",
     because: 'a score and its member are two',
   },
   {
