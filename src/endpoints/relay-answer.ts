@@ -69,7 +69,7 @@ export function relayAnswer(
     gate,
     detached,
     requiresTermination,
-    // JSON in answer to it may call itself a stream.
+    // JSON may call itself a stream, in answer to a request for none.
     heartbeatMs: request.stream ? settings.heartbeatMs : undefined,
   };
   return { end: relay(exchange, client, withNotices(answer, announced, model), options), meter, gate };

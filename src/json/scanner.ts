@@ -348,7 +348,7 @@ export class JsonScanner<Mark extends string> {
   }
 }
 
-/** Scanners that are idle, which keep nothing of the documents that they have scanned. */
+/** Scanners that are idle. The next listener of one gets nothing of the documents before. */
 export class ScannerPool<Mark extends string> {
   readonly #root: Mark;
   readonly #idle: JsonScanner<Mark>[] = [];

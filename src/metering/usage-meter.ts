@@ -83,7 +83,7 @@ export class UsageMeter implements EventStreamListener {
     if (this.#over) return;
     this.#over = true;
     this.#reader.end();
-    // That of a document that is cut knows where.
+    // The scanner of an unfinished document stays: `unfinishedJson` and `unfinishedEvent` ask it.
     if (this.#scanner?.isClosed) this.#endDocument();
   }
 

@@ -308,7 +308,7 @@ export class AttemptTrace {
       this.#upstreamErrorCode ??= cause.code;
   }
 
-  /** The end of a relayed answer; others end with their head. */
+  /** Its relayed answer has ended; an attempt without this ends with its head. */
   ended(at: number): void {
     this.#endedAt = at;
   }

@@ -135,7 +135,7 @@ function written(ended: ResponseEnded, settled: Settled | undefined): WrittenReq
 function writtenUsage(
   usage: Usage,
   source: Settled['usageSource'],
-): Written<LoggedRequest['usage'] & object> {
+): Written<Required<LoggedRequest['usage'] & object>> {
   return {
     promptTokens: usage.promptTokens,
     cachedTokens: usage.cachedTokens,

@@ -3,7 +3,7 @@ import { withoutAnswerBytes } from '../platform/as-error.ts';
 import { UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import { bodyOfChunks, type BodyReader } from '../http/answer-body.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
-import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
+import { type ClientConnection, ClientDisconnectedError, type DisconnectListener } from '../http/exchange.ts';
 import { isEventStream, type ProviderAnswer } from '../http/relay.ts';
 import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
 import { RouterClosedError } from '../http/relay-end.ts';
@@ -43,7 +43,7 @@ export function afterFirstEvent(
 }
 
 /** Ends by one of `#pass`, `#passWhole` and `#fail`, once. */
-class FirstEventWait implements BodyReader {
+class FirstEventWait implements BodyReader, DisconnectListener {
   readonly #answer: ProviderAnswer;
   readonly #client: ClientConnection;
   readonly #terms: FirstEventTerms;

@@ -33,7 +33,7 @@ const MAX_ROLLBACKS = 3;
 /** So much may wait to be posted, until no more is admitted. */
 const MAX_WAITING = 100_000;
 
-/** Holds on their way to the store: asked for while nothing is known to be missing, and voided where the answer is. */
+/** Admits and extends holds. An admit waits while its account is repaired; one without an answer is voided. */
 export class Admissions {
   readonly #options: AdmissionsOptions;
 
