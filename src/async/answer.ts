@@ -16,15 +16,6 @@ export function andThen<T, Next>(answer: Answer<T>, next: (value: T) => Answer<N
   return isLater(answer) ? answer.then(next) : next(answer);
 }
 
-/** The result of a call; what it throws, as a rejection. */
-export function answerOf<T>(call: () => Answer<T>): Answer<T> {
-  try {
-    return call();
-  } catch (error) {
-    return rejection(error);
-  }
-}
-
 /** What was thrown, as a rejection. */
 export async function rejection(error: unknown): Promise<never> {
   throw error;

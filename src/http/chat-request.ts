@@ -426,7 +426,7 @@ export class RequestReader implements JsonListener<MemberPosition> {
   }
 
   /** Undefined if missing or null; its text is undefined if it is too long. */
-  string(name: string, wanted: string, path?: string): FieldValue | undefined {
+  stringMember(name: string, wanted: string, path?: string): FieldValue | undefined {
     return this.#optional(name, STRINGS, wanted, path);
   }
 
@@ -441,7 +441,7 @@ export class RequestReader implements JsonListener<MemberPosition> {
   }
 
   #serviceTier(): string | undefined {
-    const value = this.string('service_tier', 'a string');
+    const value = this.stringMember('service_tier', 'a string');
     if (value && value.text === undefined) throw invalidType('service_tier', 'the name of a service tier');
     return value?.text;
   }

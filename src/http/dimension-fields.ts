@@ -17,7 +17,11 @@ interface StringMembers {
    *
    * @throws {InvalidRequestError} for any other value
    */
-  string(name: string, wanted: string, path?: string): { readonly text: string | undefined } | undefined;
+  stringMember(
+    name: string,
+    wanted: string,
+    path?: string,
+  ): { readonly text: string | undefined } | undefined;
 }
 
 /** In the order in which they count. */
@@ -27,7 +31,7 @@ const END_USER_FIELDS = ['safety_identifier', 'user'];
 export function endUserIn(members: StringMembers): string | undefined {
   let endUser: string | undefined;
   for (const name of END_USER_FIELDS) {
-    const value = members.string(name, 'a string');
+    const value = members.stringMember(name, 'a string');
     if (!value) continue;
     if (value.text === undefined || value.text.length > MAX_END_USER_LENGTH) {
       throw invalidType(name, `a string of at most ${MAX_END_USER_LENGTH} characters, or null`);
@@ -43,7 +47,7 @@ export function tagsIn(tags: readonly TagSettings[], members: StringMembers): Di
   const dimensions: Record<string, string> = {};
   const wanted = `a string of ${TAG_VALUE_WANTED}`;
   for (const { name, dimension } of tags) {
-    const value = members.string(dimension, wanted, `metadata.${name}`);
+    const value = members.stringMember(dimension, wanted, `metadata.${name}`);
     if (!value || value.text === '') continue;
     if (!isTagValue(value.text)) throw invalidType(`metadata.${name}`, `${wanted} or null`);
     dimensions[dimension] = value.text;

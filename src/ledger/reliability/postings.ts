@@ -50,7 +50,6 @@ export class Postings {
   readonly #outbox: Outbox | undefined;
   readonly #tell: (event: LedgerEvent) => void;
   readonly #now: () => number;
-  readonly #remembers: boolean;
   /** By account: what an earlier process left to be posted, and is not yet. */
   readonly #leftovers = new Map<string, Set<Promise<unknown>>>();
 
@@ -64,7 +63,6 @@ export class Postings {
     this.#outbox = options.outbox;
     this.#tell = options.tell;
     this.#now = options.now;
-    this.#remembers = options.store.mayRollBack === true;
   }
 
   /** Begins to post what earlier processes left. */
@@ -155,7 +153,7 @@ export class Postings {
       reply.code === 'duplicate' && isOwn
         ? { ...reply, writtenOff: isPart ? 0n : larger(0n, command.amount - reply.charged) }
         : reply;
-    if (!this.#remembers) return told;
+    if (!mayRollBack(this.#options)) return told;
     // What was written off is not charged by a repetition.
     const repeated = isPart ? command : { ...command, amount: reply.charged };
     const change = { type: 'settle' as const, command: repeated, posted: postedBy(reply) };
@@ -185,7 +183,7 @@ export class Postings {
     return andThen(this.#deliveries.deliver(id, delivery), ({ reply }) => {
       const hold = this.#window.release(account, requestId);
       const isReleased = ['ok', 'duplicate', 'planted'].includes(reply.code);
-      if (this.#remembers && isReleased) this.#redo.record(account, { type: 'void', command });
+      if (mayRollBack(this.#options) && isReleased) this.#redo.record(account, { type: 'void', command });
       this.#outbox?.done(requestId);
       if (hold && reply.code === 'planted') void this.#redo.repair(account, reply.seq, epoch);
       return reply;
@@ -235,11 +233,11 @@ class SettleDelivery implements Delivery<CallResult<SettleResult>> {
   }
 
   #sendAfter(ageMs: number): Answer<CallResult<SettleResult>> {
-    const { store, outbox, redo, listener } = this.#options;
+    const { outbox, redo, listener } = this.#options;
     const account = this.#account;
     const command = this.#command;
     if (outbox && ageMs > POSTABLE_MS) return this.#tooOld();
-    const remembers = store.mayRollBack === true;
+    const remembers = mayRollBack(this.#options);
     const hold = account.liveHold(command.requestId);
     const wasAdmitted = hold !== undefined || (this.isLeftover && remembers);
     const inParts = remembers && redo.mayLackCredits(account);
@@ -269,6 +267,11 @@ class SettleDelivery implements Delivery<CallResult<SettleResult>> {
  * Reports why the settlement of a request has to wait. For a store on another machine its health is reported
  * instead; for any other store each failure is.
  */
-function reportWaiting({ store, onError }: PostingsOptions, requestId: string, error: Error): void {
-  if (store.mayRollBack !== true) onError(error, requestId);
+function reportWaiting(options: PostingsOptions, requestId: string, error: Error): void {
+  if (!mayRollBack(options)) options.onError(error, requestId);
+}
+
+/** The store may lose what it has acknowledged: what was posted is remembered. */
+function mayRollBack({ store }: PostingsOptions): boolean {
+  return store.mayRollBack === true;
 }

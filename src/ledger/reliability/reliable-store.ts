@@ -1,5 +1,5 @@
 import { type CompactedSums, compactedSums } from '../contract/compacted-sums.ts';
-import { type Answer, answerOf, rejection } from '../../async/answer.ts';
+import { type Answer, rejection } from '../../async/answer.ts';
 import { RetryQueue, type WaitingCharge } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
 import {
@@ -229,10 +229,12 @@ export class ReliableStore implements LedgerStore {
 
   /** Rejects, and never throws. */
   void(command: Void): Answer<VoidResult> {
-    return answerOf(() => {
+    try {
       this.#start();
       return this.#postings.void(command);
-    });
+    } catch (error) {
+      return rejection(error);
+    }
   }
 
   async grant(command: Grant): Promise<GrantResult> {
