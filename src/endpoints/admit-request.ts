@@ -112,10 +112,9 @@ async function admitLater(
 ): Promise<AdmittedRequest> {
   const { exchange } = admission;
   let planned = first;
-  let ruling = ruled;
   let answer = asked;
   for (let changes = 0; changes < MAX_KEY_CHANGES; changes++) {
-    const members = await ruling;
+    const members = await (changes === 0 ? ruled : ruledMembers(planned));
     // One that was here at once, and says that the key was changed, is judged again.
     answer ??= services.billing.admit(holdRequest(planned, admission, services));
     const admitted = withHold(planned, admission, services, members, await answer);
@@ -123,7 +122,6 @@ async function admitLater(
     const caller = await services.authenticator.refresh(exchange.headers, planned.plan.caller);
     planned = { ...planned, plan: planRequest(caller, planned.modelRequest, services) };
     answer = undefined;
-    if (changes + 1 < MAX_KEY_CHANGES) ruling = ruledMembers(planned);
   }
   throw new CreditStoreUnavailableError();
 }
