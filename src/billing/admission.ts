@@ -3,6 +3,8 @@ import type { OutputLimitEdit } from '../http/splice-request.ts';
 import { larger, type NanoDollars } from '../ledger/contract/money.ts';
 import {
   affordableOutputTokens,
+  likelyMinimum,
+  minimumCost,
   type PromptSize,
   quoteFor,
   type Quote,
@@ -142,7 +144,7 @@ export function limitFor(
 /** The smallest hold that admits a request. */
 export function minimumHold(quote: Quote, holdMode: HoldMode): NanoDollars {
   if (holdMode === 'strict') return quote.maximum;
-  return holdMode === 'adaptive' ? quote.likelyMin : quote.minimum;
+  return holdMode === 'adaptive' ? likelyMinimum(quote) : minimumCost(quote);
 }
 
 /** The output limit that a hold covers; undefined if the request can't exceed it anyway. */

@@ -103,10 +103,6 @@ export interface QuoteRequest {
 export interface Quote extends QuoteRequest {
   /** The highest cost: a token for each byte, and every choice at its output limit. */
   readonly maximum: NanoDollars;
-  /** The highest cost with a few tokens of output. */
-  readonly minimum: NanoDollars;
-  /** The likely cost with a few tokens of output: estimated text, media at their bounds, and no searches. */
-  readonly likelyMin: NanoDollars;
   /** The estimated prompt, in tokens. */
   readonly promptTokens: number;
   /** Estimated text, with media at their bounds: linked content can't be estimated. */
@@ -124,7 +120,6 @@ export function quoteFor(request: QuoteRequest): Quote {
   const maxPromptTokens = promptTokensAtMost(size, bounds, contextWindow);
   const media = mediaTokensAtMost(size, bounds) - mediaTokens(size, budgets);
   const promptTokensNeeded = Math.min(promptTokens + Math.max(media, 0), maxPromptTokens);
-  const minOutput = Math.min(MIN_OUTPUT_TOKENS, outputCap);
   // Listed: made by a spread, with the others added, it takes twice the memory.
   return {
     size,
@@ -142,9 +137,6 @@ export function quoteFor(request: QuoteRequest): Quote {
     fees,
     prices,
     maximum: dearest(maxPromptTokens, n * outputCap, webSearches, request),
-    minimum: dearest(maxPromptTokens, n * minOutput, webSearchesNeeded, request),
-    // Few requests search.
-    likelyMin: dearest(promptTokensNeeded, n * minOutput, 0, request),
     promptTokens,
     promptTokensNeeded,
     promptTokensAtMost: maxPromptTokens,
@@ -190,6 +182,21 @@ export function promptTokensAtMost(size: PromptSize, bounds: MediaBounds, contex
 
 /** Output tokens per choice in the first hold of an adaptive request. */
 const FIRST_OUTPUT_TOKENS = 1024;
+
+/** The highest cost with a few tokens of output. */
+export function minimumCost(quote: Quote): NanoDollars {
+  return dearest(quote.promptTokensAtMost, fewTokens(quote), quote.webSearchesNeeded, quote);
+}
+
+/** The likely cost with a few tokens of output: estimated text, media at their bounds, and no searches, which few requests make. */
+export function likelyMinimum(quote: Quote): NanoDollars {
+  return dearest(quote.promptTokensNeeded, fewTokens(quote), 0, quote);
+}
+
+/** A few tokens of each choice. */
+function fewTokens({ n, outputCap }: Quote): number {
+  return n * Math.min(MIN_OUTPUT_TOKENS, outputCap);
+}
 
 /** The first amount of an adaptive hold; never more than `maximum`. */
 export function firstHold(quote: Quote): NanoDollars {

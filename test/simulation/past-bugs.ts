@@ -120,7 +120,7 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
   },
   'output is limited beside the likely prompt': {
     swarm: (swarm) => ({ ...swarm, habits: { ...swarm.habits, dense: 1 } }),
-    quote: (quote) => ({ ...quote, minimum: quote.likelyMin }),
+    quote: (quote) => ({ ...quote, promptTokensAtMost: quote.promptTokensNeeded, webSearchesNeeded: 0 }),
     outputLimit: ({ amount, terms: { quote } }) => {
       if (amount >= quote.maximum) return undefined;
       const limit = affordableOutputTokens(amount, quote.promptTokens, withSearches(quote, 0));

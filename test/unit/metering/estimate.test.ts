@@ -5,12 +5,15 @@ import {
   affordableOutputTokens,
   DEFAULT_TOKEN_BUDGETS,
   isPlausible,
+  likelyMinimum,
   type MediaBounds,
+  minimumCost,
   outputTokensEstimate,
   plausiblePart,
   promptTokensAtMost,
   promptTokensEstimate,
   type PromptSize,
+  type Quote,
   quoteFor,
   type QuoteRequest,
   withSearches,
@@ -109,29 +112,35 @@ describe('output', () => {
   });
 });
 
+/** A quote, with what it needs. */
+function quoted(request: QuoteRequest): Quote & { readonly minimum: bigint; readonly likelyMin: bigint } {
+  const quote = quoteFor(request);
+  return { ...quote, minimum: minimumCost(quote), likelyMin: likelyMinimum(quote) };
+}
+
 describe('a quote', () => {
   it('wants what the request can cost at most', () => {
-    expect(quoteFor(REQUEST).maximum).toBe(516_000n + 3_000_000n);
+    expect(quoted(REQUEST).maximum).toBe(516_000n + 3_000_000n);
   });
 
   it('needs the whole prompt and 16 tokens of output', () => {
-    expect(quoteFor(REQUEST).minimum).toBe(516_000n + 48_000n);
+    expect(quoted(REQUEST).minimum).toBe(516_000n + 48_000n);
   });
 
   it('likely needs the estimated prompt and 16 tokens of output', () => {
-    expect(quoteFor(REQUEST)).toMatchObject({ likelyMin: 108_000n + 48_000n, promptTokens: 108 });
+    expect(quoted(REQUEST)).toMatchObject({ likelyMin: 108_000n + 48_000n, promptTokens: 108 });
   });
 
   it('likely needs all that its media can be: what a link leads to is not estimated', () => {
     const size = { ...SIZE, files: 1, linkedFiles: 1 };
-    expect(quoteFor({ ...REQUEST, size, contextWindow: 50_000 })).toMatchObject({
+    expect(quoted({ ...REQUEST, size, contextWindow: 50_000 })).toMatchObject({
       likelyMin: 50_000_000n + 48_000n,
       promptTokens: 20_108,
     });
   });
 
   it('needs no more output than was asked for', () => {
-    expect(quoteFor({ ...REQUEST, outputCap: 5 })).toMatchObject({
+    expect(quoted({ ...REQUEST, outputCap: 5 })).toMatchObject({
       minimum: 516_000n + 15_000n,
       likelyMin: 108_000n + 15_000n,
     });
@@ -139,7 +148,7 @@ describe('a quote', () => {
 
   it('wants all searches, needs those that it is not admitted without, and likely needs none', () => {
     const prices = [parsePricing({ input: '1', output: '3', webSearch: '0.01' }, 'pricing')];
-    expect(quoteFor({ ...REQUEST, prices, webSearches: 5, webSearchesNeeded: 2 })).toMatchObject({
+    expect(quoted({ ...REQUEST, prices, webSearches: 5, webSearchesNeeded: 2 })).toMatchObject({
       maximum: 516_000n + 3_000_000n + 50_000_000n,
       minimum: 516_000n + 48_000n + 20_000_000n,
       likelyMin: 108_000n + 48_000n,
@@ -147,7 +156,7 @@ describe('a quote', () => {
   });
 
   it('counts the prompt once and the output of every answer', () => {
-    expect(quoteFor({ ...REQUEST, n: 3 })).toMatchObject({
+    expect(quoted({ ...REQUEST, n: 3 })).toMatchObject({
       maximum: 516_000n + 9_000_000n,
       minimum: 516_000n + 144_000n,
       likelyMin: 108_000n + 144_000n,
@@ -156,18 +165,16 @@ describe('a quote', () => {
 
   it('covers the dearest price that may be charged', () => {
     const dear = parsePricing({ input: '2', output: '4', request: '0.01' }, 'pricing');
-    expect(quoteFor({ ...REQUEST, prices: [PRICE, dear] }).maximum).toBe(
-      1_032_000n + 4_000_000n + 10_000_000n,
-    );
+    expect(quoted({ ...REQUEST, prices: [PRICE, dear] }).maximum).toBe(1_032_000n + 4_000_000n + 10_000_000n);
   });
 
   it('takes every token for the dearest of its kind', () => {
     const audio = parsePricing({ input: '1', output: '3', audioInput: '10', audioOutput: '20' }, 'pricing');
-    expect(quoteFor({ ...REQUEST, prices: [audio] }).maximum).toBe(5_160_000n + 20_000_000n);
+    expect(quoted({ ...REQUEST, prices: [audio] }).maximum).toBe(5_160_000n + 20_000_000n);
   });
 
   it('of a free model is nothing', () => {
-    expect(quoteFor({ ...REQUEST, prices: [parsePricing('free', 'pricing')] })).toMatchObject({
+    expect(quoted({ ...REQUEST, prices: [parsePricing('free', 'pricing')] })).toMatchObject({
       maximum: 0n,
       minimum: 0n,
       likelyMin: 0n,
@@ -183,7 +190,7 @@ describe('a quote', () => {
           likelyMin,
           promptTokens,
           promptTokensAtMost: most,
-        } = quoteFor(request);
+        } = quoted(request);
         expect(min).toBeLessThanOrEqual(want);
         expect(likelyMin).toBeLessThanOrEqual(min);
         const least = Math.min(16, request.outputCap);
@@ -221,11 +228,11 @@ describe('the affordable output', () => {
   it('fits into the money that was asked about, and one token more does not', () => {
     fc.assert(
       fc.property(anyRequest(), fc.bigInt(0n, 10n ** 10n), (request, money) => {
-        const { promptTokensAtMost: prompt } = quoteFor(request);
+        const { promptTokensAtMost: prompt } = quoted(request);
         const limit = affordableOutputTokens(money, prompt, request);
-        if (limit > 0) expect(quoteFor({ ...request, outputCap: limit }).maximum).toBeLessThanOrEqual(money);
+        if (limit > 0) expect(quoted({ ...request, outputCap: limit }).maximum).toBeLessThanOrEqual(money);
         if (limit < request.outputCap) {
-          expect(quoteFor({ ...request, outputCap: limit + 1 }).maximum).toBeGreaterThan(money);
+          expect(quoted({ ...request, outputCap: limit + 1 }).maximum).toBeGreaterThan(money);
         }
       }),
     );
