@@ -1,3 +1,4 @@
+import { type Answer, isLater } from '../async/answer.ts';
 import { backoff } from '../async/backoff.ts';
 import { Timeout } from '../async/timeout.ts';
 import {
@@ -49,6 +50,10 @@ function isFailure(status: number): boolean {
 /** Statuses that count as a failure of the target: overloaded or broken. A client could provoke the others by its request. */
 function isTargetsFault(status: number): boolean {
   return status === 429 || status === 498 || status >= 500;
+}
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
 }
 
 /** Whether the operator can mend the error. A client can provoke other statuses. */
@@ -110,7 +115,17 @@ export class Failover {
       if (!target || target !== next) continue;
       for (let tries = 0; ; tries++) {
         client.throwIfDisconnected();
-        const tried = await this.#try(target, this.#isLast(targets, n), request, progress);
+        const isLast = this.#isLast(targets, n);
+        const report = this.#breakers.of(target).startAttempt(Date.now(), request.account);
+        const attempt = { target, isLast, report, detached: progress.asking(target) };
+        let tried: AttemptResult;
+        try {
+          const sent = await this.#provider.send(target, request, progress, attempt.detached);
+          const judged = this.#judge(sent, attempt, request);
+          tried = isLater(judged) ? await judged : judged;
+        } catch (error) {
+          tried = this.#failed(error, attempt, request, progress);
+        }
         const isFinal = tried.result !== undefined && !tried.refused;
         // An operator may have ejected the others meanwhile, or they are full.
         next = isFinal ? undefined : this.#nextAfter(targets, n, request);
@@ -147,62 +162,66 @@ export class Failover {
     return this.#breakers.byHand.of(target, Date.now()) !== undefined;
   }
 
-  /** Tries a target once. */
-  async #try(
-    target: Target,
-    isLast: boolean,
-    request: ProviderRequest,
-    progress: AttemptProgress,
-  ): Promise<AttemptResult> {
-    const report = this.#breakers.of(target).startAttempt(Date.now(), request.account);
-    const detached = progress.asking(target);
-    try {
-      const sent = await this.#provider.send(target, request, progress, detached);
-      const { asksUsage, key, counted } = sent;
-      const { status } = sent.answer;
-      if (isFailure(status) || (!isLast && status === 404)) {
-        const waitMs = retryAfterMs(sent.answer.headers);
-        // A rate limit on a client's own key must not eject the target for others.
-        if (isTargetsFault(status) && !(target.usesByok && status === 429)) report.failed(Date.now(), waitMs);
-        return { result: { ...sent, target, report }, refused: true, retryAfterMs: waitMs };
-      }
-      if (!isLast && mayBeTooLong(status)) {
-        const { text, answer } = await peek(sent.answer, request.client);
-        report.answered(Date.now());
-        return { result: { ...sent, answer, target, report }, refused: saysTooLong(text) };
-      }
-      const isAnswer = status >= 200 && status < 300;
-      const begun = isAnswer && !isLast;
-      const answer = begun
-        ? await this.#waitForFirstEvent(sent.answer, report.sentAt, target, request, detached)
-        : sent.answer;
-      report.answered(Date.now());
-      return { result: { answer, asksUsage, key, counted, target, report } };
-    } catch (thrown) {
-      const error = asError(thrown);
-      const isProviders = error instanceof UpstreamError || error instanceof UpstreamTimeoutError;
-      const isFull = error instanceof UpstreamAtCapacityError;
-      // The limit of connections is the operator's, and says nothing about the target.
-      const isWait = error instanceof UpstreamTimeoutError && error.timeout === 'wait';
-      if (isProviders && !isWait) report.failed(Date.now());
-      report.over();
-      if (isProviders) this.#errors.add(target, request.requestId, error);
-      if (!(error instanceof ClientDisconnectedError)) progress.unanswered(error);
-      if (!isProviders && !isFull) throw error;
-      return { error };
+  /** What is to become of an answer. */
+  #judge(sent: SendResult, tried: TriedTarget, request: ProviderRequest): Answer<AttemptResult> {
+    const { target, isLast, report } = tried;
+    const { asksUsage, key, counted, answer } = sent;
+    const { status } = answer;
+    if (isFailure(status) || (!isLast && status === 404)) {
+      const waitMs = retryAfterMs(answer.headers);
+      // A rate limit on a client's own key must not eject the target for others.
+      if (isTargetsFault(status) && !(target.usesByok && status === 429)) report.failed(Date.now(), waitMs);
+      return { result: { ...sent, target, report }, refused: true, retryAfterMs: waitMs };
     }
+    if (!isLast && (mayBeTooLong(status) || isSuccess(status))) return this.#readOn(sent, tried, request);
+    report.answered(Date.now());
+    return { result: { answer, asksUsage, key, counted, target, report } };
+  }
+
+  /** Reads the beginning of an answer, in place of which another target may have a better one. */
+  async #readOn(sent: SendResult, tried: TriedTarget, { client }: ProviderRequest): Promise<AttemptResult> {
+    const { target, report } = tried;
+    if (mayBeTooLong(sent.answer.status)) {
+      const { text, answer } = await peek(sent.answer, client);
+      report.answered(Date.now());
+      return { result: { ...sent, answer, target, report }, refused: saysTooLong(text) };
+    }
+    const answer = await this.#waitForFirstEvent(sent.answer, tried, client);
+    report.answered(Date.now());
+    return { result: { ...sent, answer, target, report } };
+  }
+
+  /** There is no answer for the client.
+   *
+   * @throws what was thrown, unless another target may have an answer
+   */
+  #failed(
+    thrown: unknown,
+    { target, report }: TriedTarget,
+    { requestId }: ProviderRequest,
+    progress: AttemptProgress,
+  ): AttemptResult {
+    const error = asError(thrown);
+    const isProviders = error instanceof UpstreamError || error instanceof UpstreamTimeoutError;
+    const isFull = error instanceof UpstreamAtCapacityError;
+    // The limit of connections is the operator's, and says nothing about the target.
+    const isWait = error instanceof UpstreamTimeoutError && error.timeout === 'wait';
+    if (isProviders && !isWait) report.failed(Date.now());
+    report.over();
+    if (isProviders) this.#errors.add(target, requestId, error);
+    if (!(error instanceof ClientDisconnectedError)) progress.unanswered(error);
+    if (!isProviders && !isFull) throw error;
+    return { error };
   }
 
   #waitForFirstEvent(
     answer: ProviderAnswer,
-    sentAt: number,
-    { provider }: Target,
-    { client }: ProviderRequest,
-    detached: DetachedRead,
+    { target: { provider }, report: { sentAt }, detached }: TriedTarget,
+    client: ClientConnection,
   ): Promise<ProviderAnswer> {
     const spentMs = performance.now() - sentAt;
     return afterFirstEvent(answer, client, {
-      detached: detached,
+      detached,
       waitMs: this.#retries?.firstEventWaitMs ?? 0,
       firstByteMs: Math.max(1, provider.timeouts.firstByteMs - spentMs),
     });
@@ -259,6 +278,15 @@ export class Failover {
     this.#budget -= 1;
     return waitMs;
   }
+}
+
+/** A target that is asked. */
+interface TriedTarget {
+  readonly target: Target;
+  /** No other is asked after it. */
+  readonly isLast: boolean;
+  readonly report: AttemptReport;
+  readonly detached: DetachedRead;
 }
 
 /** Result of one try of a target. */
