@@ -74,11 +74,14 @@ export type MemberPosition =
 
 /** The value of a field that the router interprets; of an object or array only the beginning is known. */
 interface FieldValue extends Span {
+  readonly name: string;
   readonly kind: JsonKind;
   /** Text of a string or number; undefined if it is too long to be valid. */
   readonly text: string | undefined;
   readonly keyStart: number;
   readonly keyEnd: number;
+  /** The one that was read before. */
+  readonly before: FieldValue | undefined;
 }
 
 type FieldRole =
@@ -139,7 +142,8 @@ export class RequestReader implements JsonListener<MemberPosition> {
   readonly #asked = new AskedFeatures();
   readonly #prompt = new PromptReader(this.#asked);
   #bodyKind: JsonKind = 'null';
-  readonly #values = new Map<string, FieldValue>();
+  /** The value that was read last. A request has few: a map of them would take more memory and time. */
+  #last: FieldValue | undefined;
   /** The last known key at the top level, in `stream_options` or in `extra_body`. */
   #name: string | undefined;
   #role: FieldRole | undefined;
@@ -326,8 +330,7 @@ export class RequestReader implements JsonListener<MemberPosition> {
     const key = tokenText(token);
     this.#name = this.#tags.find(({ name }) => name === key)?.dimension;
     this.#role = this.#name === undefined ? undefined : 'interpreted';
-    if (this.#name !== undefined && this.#values.has(this.#name))
-      throw duplicateField(`metadata.${key}`, true);
+    if (this.#name !== undefined && this.#valueOf(this.#name)) throw duplicateField(`metadata.${key}`, true);
   }
 
   /** Notes a known key. Rejects it if another parser could read a different value for it. */
@@ -340,7 +343,7 @@ export class RequestReader implements JsonListener<MemberPosition> {
     if (match?.role === 'rejected' && this.#routing.has(match.name)) this.#role = 'routing';
     if (match === undefined || (this.#role !== 'interpreted' && this.#role !== 'routing')) return;
     const { name } = match;
-    if (match.exact && !this.#values.has(name)) return;
+    if (match.exact && !this.#valueOf(name)) return;
     throw duplicateField(`${path}${name}`, match.exact);
   }
 
@@ -359,15 +362,16 @@ export class RequestReader implements JsonListener<MemberPosition> {
   #keepValue(kind: JsonKind, token: JsonToken): void {
     const text = kind === 'string' || kind === 'number' ? tokenText(token) : undefined;
     if (this.#name !== undefined) {
-      const { start, end } = token;
-      this.#values.set(this.#name, {
+      this.#last = {
+        name: this.#name,
         kind,
         text,
-        start,
-        end,
+        start: token.start,
+        end: token.end,
         keyStart: this.#keyStart,
         keyEnd: this.#keyEnd,
-      });
+        before: this.#last,
+      };
       if (this.#role !== 'routing') return;
       this.#routingFields.push({
         name: this.#name,
@@ -408,8 +412,14 @@ export class RequestReader implements JsonListener<MemberPosition> {
     return 'extra_body';
   }
 
+  #valueOf(name: string): FieldValue | undefined {
+    let value = this.#last;
+    while (value && value.name !== name) value = value.before;
+    return value;
+  }
+
   #required(name: string, kind: JsonKind, wanted: string): FieldValue {
-    const value = this.#values.get(name);
+    const value = this.#valueOf(name);
     if (!value) {
       throw new InvalidRequestError('missing_required_parameter', `The field "${name}" is missing.`, name);
     }
@@ -419,7 +429,7 @@ export class RequestReader implements JsonListener<MemberPosition> {
 
   /** Undefined if missing or null. */
   #optional(name: string, kinds: readonly JsonKind[], wanted: string, path = name): FieldValue | undefined {
-    const value = this.#values.get(name);
+    const value = this.#valueOf(name);
     if (!value || value.kind === 'null') return undefined;
     if (!kinds.includes(value.kind)) throw invalidType(path, `${wanted} or null`);
     return value;
@@ -447,20 +457,20 @@ export class RequestReader implements JsonListener<MemberPosition> {
   }
 
   #member(name: string): MemberSpan | undefined {
-    const value = this.#values.get(name);
+    const value = this.#valueOf(name);
     if (!value) return undefined;
     const { start, end, keyStart, keyEnd } = value;
     return { start, end, key: { start: keyStart, end: keyEnd } };
   }
 
   #usageSplice(afterModel: number): Splice | undefined {
-    const options = this.#values.get('stream_options');
+    const options = this.#valueOf('stream_options');
     if (!options) {
       return { start: afterModel, end: afterModel, text: ',"stream_options":{"include_usage":true}' };
     }
     if (options.kind === 'null') return { ...spanOf(options), text: '{"include_usage":true}' };
 
-    const own = this.#values.get('include_usage');
+    const own = this.#valueOf('include_usage');
     if (own) return own.kind === 'true' ? undefined : { ...spanOf(own), text: 'true' };
     const inside = options.start + 1;
     return { start: inside, end: inside, text: `"include_usage":true${this.#hasNoOptions ? '' : ','}` };
