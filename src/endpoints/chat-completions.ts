@@ -1,7 +1,7 @@
 import { type Answer, isLater } from '../async/answer.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
-import { type BodyChunks, freeChunks } from '../http/body-chunks.ts';
+import { type BodyChunks, freeChunks, NO_CHUNKS } from '../http/body-chunks.ts';
 import { type BodyBuffer, type BufferedBytes, readChatRequest } from '../http/read-body.ts';
 import { readClientRouting } from '../http/client-routing.ts';
 import { parametersOf } from '../http/request-parameters.ts';
@@ -93,12 +93,12 @@ export async function chatCompletion(
     progress.answered(result);
     if (result.failure) services.onError(result.failure, exchange.id);
     if (read.isExclusive && !guard && progress.isWritten) freeChunks(read.body);
-    read.body = [];
+    read.body = NO_CHUNKS;
     if (guard) await guard.allows(result.answer);
     const { detached } = progress;
     const relaying = relayAnswer(result, { exchange, client, detached }, admitted, services);
     const end = isLater(relaying.end) ? await relaying.end : relaying.end;
-    const failure = progress.relayed(end, relayedAnswer(relaying, end, result, admitted, services));
+    const failure = progress.relayed(end, relayedAnswer(relaying, end, hold, services));
     if (failure) services.onError(failure, exchange.id);
   } catch (error) {
     progress.failed(error);

@@ -32,6 +32,8 @@ export interface AnswerReceiver {
 
 /** An answer on its way to the client. */
 export interface RelayingAnswer {
+  readonly target: Target;
+  readonly status: number;
   /** How its relay ended. */
   readonly end: Answer<RelayEnd>;
   readonly meter: UsageMeter;
@@ -72,20 +74,20 @@ export function relayAnswer(
     // JSON may call itself a stream, in answer to a request for none.
     heartbeatMs: request.stream ? settings.heartbeatMs : undefined,
   };
-  return { end: relay(exchange, client, withNotices(answer, announced, model), options), meter, gate };
+  const end = relay(exchange, client, withNotices(answer, announced, model), options);
+  return { target, status: answer.status, end, meter, gate };
 }
 
 /** What the charge of an answer depends on, once its relay has ended. */
 export function relayedAnswer(
-  { meter, gate }: RelayingAnswer,
+  { target, status, meter, gate }: RelayingAnswer,
   { firstByteAt, stalled, withheld }: RelayEnd,
-  { target, answer }: FailoverResult,
-  { hold }: AdmittedRequest,
+  { terms }: Hold,
   { termination }: RelayServices,
 ): RelayedAnswer {
-  termination.learn(target, meter, hold.terms.caller.account);
+  termination.learn(target, meter, terms.caller.account);
   const delivered = withheld ? gate?.delivered : undefined;
-  return { status: answer.status, meter, delivered, firstByteAt, stalled };
+  return { status, meter, delivered, firstByteAt, stalled };
 }
 
 function editorFor(

@@ -49,9 +49,15 @@ export interface BodySource {
   destroy(reason?: Error): unknown;
 }
 
+/** Learns what becomes of a source. */
+export interface SourceListener {
+  onOver(): void;
+}
+
 /** A body whose bytes are pushed to it by its source. */
 export class PushBody implements AnswerBody {
   readonly #source: BodySource;
+  readonly #listener: SourceListener | undefined;
   #reader: BodyReader | undefined;
   #kept: Buffer[] = [];
   /** What is kept after `#kept`. */
@@ -63,8 +69,10 @@ export class PushBody implements AnswerBody {
   #isSourcePaused = false;
   #isPassing = false;
 
-  constructor(source: BodySource) {
+  /** @param listener - told when the source is closed, after the reader */
+  constructor(source: BodySource, listener?: SourceListener) {
     this.#source = source;
+    this.#listener = listener;
   }
 
   /** The source has the next bytes. */
@@ -96,6 +104,12 @@ export class PushBody implements AnswerBody {
     this.#state = 'broken';
     this.#error = error;
     this.#takeReader()?.onBroken(error);
+  }
+
+  /** The source is closed. */
+  close(): void {
+    this.fail(undefined);
+    this.#listener?.onOver();
   }
 
   takeWhole(length: string | undefined, maxBytes: number): Buffer | undefined {
@@ -199,24 +213,34 @@ export function bodyOfChunks(chunks: readonly Buffer[]): AnswerBody {
 
 /** The body whose bytes a stream has. It reads the stream from now on.
  *
- * @param onOver - called when the stream is closed, after the reader
+ * @param listener - told when the stream is closed, after the reader
  */
-export function bodyOfStream(stream: Readable, onOver?: () => void): PushBody {
-  const body = new PushBody(stream);
-  stream.on('data', (chunk: Buffer) => {
-    body.push(chunk);
-  });
-  stream.on('end', () => {
-    body.end();
-  });
-  stream.on('error', (error) => {
-    body.fail(error);
-  });
-  stream.on('close', () => {
-    body.fail(undefined);
-    onOver?.();
-  });
+export function bodyOfStream(stream: Readable, listener?: SourceListener): PushBody {
+  const body = new PushBody(stream, listener);
+  const read: ReadStream = Object.assign(stream, { [BODY]: body });
+  read.on('data', pushData).on('end', endBody).on('error', failBody).on('close', closeBody);
   return body;
+}
+
+const BODY = Symbol('body');
+
+/** A stream that knows its body: its listeners, which are the same for all, take no memory then. */
+type ReadStream = Readable & { readonly [BODY]: PushBody };
+
+function pushData(this: ReadStream, chunk: Buffer): void {
+  this[BODY].push(chunk);
+}
+
+function endBody(this: ReadStream): void {
+  this[BODY].end();
+}
+
+function failBody(this: ReadStream, error: Error): void {
+  this[BODY].fail(error);
+}
+
+function closeBody(this: ReadStream): void {
+  this[BODY].close();
 }
 
 /** A stream of a body's bytes, for a pipeline. */

@@ -6,6 +6,9 @@ import { TurnBudget } from './turns.ts';
 /** The bytes of a body in the chunks that they arrived in. A large body is never concatenated just to be sent on. */
 export type BodyChunks = readonly Buffer[];
 
+/** What is left of a body that was released. */
+export const NO_CHUNKS: BodyChunks = [];
+
 /** A Buffer object takes some hundred bytes: chunks smaller than this are copied into a shared block. */
 const SMALL_CHUNK_BYTES = 1024;
 const MAX_BLOCK_BYTES = 65_536;

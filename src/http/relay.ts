@@ -74,15 +74,21 @@ export function relay(
   answer: ProviderAnswer,
   options: RelayOptions,
 ): RelayEnd | Promise<RelayEnd> {
-  return new Relay(exchange, client, answer, options).run();
+  const changes = options.filter !== undefined || options.editor !== undefined;
+  return new Relay(exchange, client, answer, options).run(headFor(answer.headers, exchange, changes));
 }
 
 class Relay implements BodyReader, TurnReader, DisconnectListener {
   readonly #response: ClientResponse;
   readonly #client: ClientConnection;
-  readonly #answer: ProviderAnswer;
+  // Of the answer, without its headers: a long stream doesn't keep them.
+  readonly #status: number;
+  readonly #body: AnswerBody;
+  readonly #idleTimeout: ProviderAnswer['idleTimeout'];
+  readonly #secret: string | undefined;
   readonly #options: RelayOptions;
-  readonly #head: Readonly<Record<string, string>>;
+  /** Its head says that it is an event stream. */
+  #isEventStream = false;
   #end: RelayEnd | undefined;
   #resolve: ((end: RelayEnd) => void) | undefined;
   #flushing: NodeJS.Immediate | undefined;
@@ -109,17 +115,18 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
   constructor(exchange: Exchange, client: ClientConnection, answer: ProviderAnswer, options: RelayOptions) {
     this.#response = exchange.response;
     this.#client = client;
-    this.#answer = answer;
+    this.#status = answer.status;
+    this.#body = answer.body;
+    this.#idleTimeout = answer.idleTimeout;
+    this.#secret = answer.secret;
     this.#options = options;
-    const changes = options.filter !== undefined || options.editor !== undefined;
-    this.#head = headFor(answer.headers, exchange, changes);
   }
 
-  run(): RelayEnd | Promise<RelayEnd> {
-    const { body } = this.#answer;
+  run(head: HeaderMap): RelayEnd | Promise<RelayEnd> {
+    this.#isEventStream = isEventStream(head);
     if (!this.#client.isDisconnected) {
-      this.#response.writeHead(this.#answer.status, this.#head);
-      const whole = body.takeWhole(this.#head['content-length'], MAX_PART_BYTES);
+      this.#response.writeHead(this.#status, head);
+      const whole = this.#body.takeWhole(head['content-length'], MAX_PART_BYTES);
       if (whole) this.#forwardWhole(whole);
     }
     if (this.#end && !this.#isResetting) return this.#end;
@@ -130,15 +137,14 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
   }
 
   #listen(): void {
-    const { body } = this.#answer;
     const { heartbeatMs } = this.#options;
-    this.#turns = new Turns(body, this);
+    this.#turns = new Turns(this.#body, this);
     // The head is sent with the first chunk if that is already here, else alone.
     this.#flushing = setImmediate(() => {
       this.#flushing = undefined;
       this.#response.flushHeaders();
     });
-    if (heartbeatMs !== undefined && isEventStream(this.#head)) {
+    if (heartbeatMs !== undefined && this.#isEventStream) {
       this.#heartbeat = new StreamHeartbeat(
         heartbeatMs,
         (comment) => {
@@ -148,7 +154,7 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
       );
     }
     this.#client.onDisconnect(this);
-    if (!this.#end) body.read(this);
+    if (!this.#end) this.#body.read(this);
   }
 
   #finish(end: Omit<RelayEnd, 'withheld' | 'firstByteAt' | 'stalled'>): void {
@@ -193,15 +199,15 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
       this.#onDrain = () => {
         this.#stalls.end();
         this.#heartbeat?.touch();
-        this.#answer.idleTimeout.touch();
+        this.#idleTimeout.touch();
         this.#turns?.resume();
       };
       this.#response.on('drain', this.#onDrain);
     }
     this.#stalls.begin();
     this.#heartbeat?.pause();
-    this.#answer.idleTimeout.pause();
-    this.#answer.body.pause();
+    this.#idleTimeout.pause();
+    this.#body.pause();
   }
 
   /** False after `[DONE]`, where clients stop reading, and inside an event, or while one is held back. */
@@ -222,7 +228,7 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
 
   #fail(error: Error): void {
     this.#finish({ ending: 'failed', error });
-    this.#answer.body.destroy();
+    this.#body.destroy();
     this.#response.destroy();
   }
 
@@ -232,7 +238,7 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
     this.#firstByteAt ??= performance.now();
     // The first one leaves at once: what began in this turn is relayed in a row.
     if (!isFirst) leaveTogether(this.#response);
-    this.#answer.idleTimeout.touch();
+    this.#idleTimeout.touch();
     this.#turns?.take(isFirst && this.#heartbeat ? this.#heartbeat.followedBy(chunk) : chunk);
   }
 
@@ -268,20 +274,19 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
   }
 
   #withhold(chunks: Buffer | readonly Buffer[], gate: DeliveryGate): void {
-    const { body, idleTimeout } = this.#answer;
     this.#withheld = chunks;
-    idleTimeout.pause();
-    body.pause();
+    this.#idleTimeout.pause();
+    this.#body.pause();
     void gate.waitUntilAllowed().then((error) => {
       if (this.#end || this.#afterDisconnect) return;
       if (error) {
         this.#terminate(error);
         this.#finish(withheldEnd(error));
-        body.destroy();
+        this.#body.destroy();
         return;
       }
       this.#withheld = undefined;
-      idleTimeout.touch();
+      this.#idleTimeout.touch();
       this.#sendPassed(chunks);
       if (!this.#stalls.isStalled) this.#turns?.resume();
     });
@@ -303,7 +308,7 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
       broken();
       return;
     }
-    this.#turns?.takeRest(this.#answer.body.takeKept());
+    this.#turns?.takeRest(this.#body.takeKept());
     this.#turns?.end(broken);
   }
 
@@ -340,7 +345,7 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
 
   /** Redacts the provider's key in what follows an error, and in the bytes that are sent with it. Good answers aren't searched. */
   #redact(bytes: Buffer | readonly Buffer[]): Buffer | readonly Buffer[] {
-    const { secret } = this.#answer;
+    const secret = this.#secret;
     if (secret === undefined || !(this.#redactor || this.#options.meter.mayBeError)) return bytes;
     const redactor = (this.#redactor ??= new SecretRedactor(secret));
     return chunksOf(bytes).flatMap((chunk) => redactor.write(chunk));
@@ -374,12 +379,12 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
   /** Whether an answer whose connection ended cleanly is incomplete. */
   #isTruncated(): boolean {
     const { meter, requiresTermination } = this.#options;
-    if (this.#answer.status >= 300) return false;
+    if (this.#status >= 300) return false;
     if (meter.format === 'json') return meter.unfinishedJson;
     if (meter.unfinishedEvent) return true;
     if (!requiresTermination || meter.finished || meter.failed) return false;
     const { ascii, nonAscii } = meter.delivered;
-    return isEventStream(this.#head) || ascii + nonAscii > 0;
+    return this.#isEventStream || ascii + nonAscii > 0;
   }
 
   /** Ends a truncated answer so that it doesn't look finished. */
@@ -398,13 +403,13 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
 
   #betweenEvents(): boolean {
     const { meter } = this.#options;
-    if (meter.format === undefined) return isEventStream(this.#head);
+    if (meter.format === undefined) return this.#isEventStream;
     // With a gate there is always a filter, which passes whole events, unless they are long.
     return this.#withheld ? meter.format === 'event-stream' && !this.#sentPart : meter.betweenEvents;
   }
 
   onDisconnect(): void {
-    const { body } = this.#answer;
+    const body = this.#body;
     const { meter, detached } = this.#options;
     const isUnsent = this.#firstByteAt === undefined;
     // The provider bills what has arrived, though the client was refused, or left, before it was sent.
@@ -427,14 +432,15 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
 
   /** Returns whether the rest is read to its end. */
   #detach(detached: DetachedRead | undefined): boolean {
-    const { body } = this.#answer;
+    const body = this.#body;
     if (!detached?.begin((reason) => body.destroy(reason))) return false;
     this.#continueReading('reading-to-end', detached);
     return true;
   }
 
   #continueReading(why: 'awaiting-usage' | 'reading-to-end', queue?: DetachedRead): void {
-    const { body, idleTimeout } = this.#answer;
+    const body = this.#body;
+    const idleTimeout = this.#idleTimeout;
     this.#afterDisconnect = why;
     clearImmediate(this.#flushing);
     // Otherwise it would read before its turn in the queue.

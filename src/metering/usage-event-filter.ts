@@ -1,4 +1,4 @@
-import type { EventEnd, UsageMeter } from './usage-meter.ts';
+import type { EventEnd, EventListener, UsageMeter } from './usage-meter.ts';
 
 /** A longer unfinished event is passed on: the usage event has a few hundred bytes. */
 const MAX_HELD_BYTES = 64 * 1024;
@@ -11,8 +11,9 @@ const MAX_HELD_BYTES = 64 * 1024;
  * one comma. The beginning of an event is held back until the event is complete, because only then is its content known;
  * everything else is passed on at once, in the same buffers.
  */
-export class UsageEventFilter {
+export class UsageEventFilter implements EventListener {
   readonly #meter: UsageMeter;
+  readonly #drops: boolean;
   #dropped = false;
   /** The beginning of an unfinished event; concatenated, because chunks may have one byte each. */
   #heldBack: Buffer = NOTHING;
@@ -31,11 +32,14 @@ export class UsageEventFilter {
   /** @param drops - false if the client requested usage itself: then the filter only keeps events whole */
   constructor(meter: UsageMeter, drops = true) {
     this.#meter = meter;
-    meter.onEvent = (event) => {
-      if (drops) this.#cutFrom(event);
-      this.#ended = true;
-      this.#isReleased = false;
-    };
+    this.#drops = drops;
+    meter.listener = this;
+  }
+
+  onEvent(event: EventEnd): void {
+    if (this.#drops) this.#cutFrom(event);
+    this.#ended = true;
+    this.#isReleased = false;
   }
 
   /** Passes a chunk to the meter, and returns the bytes that can be sent: usually the chunk itself, without allocating a list. */

@@ -19,6 +19,12 @@ export interface EventEnd {
   readonly nullUsage: { readonly from: number; readonly to: number } | undefined;
 }
 
+/** Learns of the events of a stream. An object, because a function for each answer would take more memory. */
+export interface EventListener {
+  /** An event has ended. */
+  onEvent(event: EventEnd): void;
+}
+
 /**
  * Reads the usage of an answer as its bytes pass, and keeps none of them, but for those of an error.
  *
@@ -46,8 +52,7 @@ export class UsageMeter implements EventStreamListener {
   #errorText = '';
   /** When the first event of a stream ended, from `performance.now()`; comments are none. */
   firstEventAt: number | undefined;
-  /** Called when an event of a stream has ended. */
-  onEvent: ((event: EventEnd) => void) | undefined;
+  listener: EventListener | undefined;
 
   /**
    * @param dialect - how the provider counts, if its numbers alone don't show it
@@ -208,7 +213,7 @@ export class UsageMeter implements EventStreamListener {
     const { end } = this.#known;
     this.firstEventAt ??= performance.now();
     this.#reader.skip(template);
-    this.onEvent?.({ from, end, isUsageOnly: false, nullUsage: template.nullUsage });
+    this.listener?.onEvent({ from, end, isUsageOnly: false, nullUsage: template.nullUsage });
     return end;
   }
 
@@ -224,7 +229,7 @@ export class UsageMeter implements EventStreamListener {
       this.#glue = NO_GLUE;
       this.#glued = 0;
     }
-    this.onEvent?.({ from, end, isUsageOnly, nullUsage });
+    this.listener?.onEvent({ from, end, isUsageOnly, nullUsage });
   }
 
   /** Taken for bytes that no template matches. */

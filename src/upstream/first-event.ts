@@ -69,9 +69,7 @@ class FirstEventWait implements BodyReader, DisconnectListener {
     this.#terms = terms;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#meter.onEvent = () => {
-      this.#hasEvent = true;
-    };
+    this.#meter.listener = this;
     this.#turns = new Turns(answer.body, {
       inspect: (part) => {
         this.#meter.write(part);
@@ -89,6 +87,10 @@ class FirstEventWait implements BodyReader, DisconnectListener {
   start(): void {
     this.#client.onDisconnect(this);
     if (!this.#isOver) this.#answer.body.read(this);
+  }
+
+  onEvent(): void {
+    this.#hasEvent = true;
   }
 
   #stop(): void {

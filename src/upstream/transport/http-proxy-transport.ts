@@ -10,7 +10,7 @@ import { Batch } from '../../async/batch.ts';
 import type { Connection } from '../../catalog/connection.ts';
 import { asError } from '../../platform/as-error.ts';
 import { type AnswerBody, bodyOfStream } from '../../http/answer-body.ts';
-import type { BodyChunks } from '../../http/body-chunks.ts';
+import { type BodyChunks, NO_CHUNKS } from '../../http/body-chunks.ts';
 import {
   MAX_INTERIM_ANSWERS,
   type Sending,
@@ -165,9 +165,7 @@ class ProxiedRequest implements Sending {
       return;
     }
     if (this.#outgoing) this.#leaveProxy(this.#outgoing, message);
-    const body = bodyOfStream(message, () => {
-      this.#listener.onOver();
-    });
+    const body = bodyOfStream(message, this.#listener);
     this.#body = body;
     this.#listener.onHead({ statusCode: message.statusCode ?? 0, headers: message.headers, body });
   }
@@ -236,7 +234,7 @@ class PrivateRequest {
 
   pipe(outgoing: Duplex): Duplex {
     const body = this.#body;
-    this.#body = [];
+    this.#body = NO_CHUNKS;
     // Written in one turn of the event loop, so that it leaves together with the head.
     for (let i = 0; i < body.length - 1; i++) outgoing.write(body[i]);
     outgoing.end(body.at(-1));

@@ -165,7 +165,7 @@ function saidOf(pieces: readonly Buffer[], templates?: EventTemplates): string {
   const meter = new UsageMeter(undefined, 4, 'cost', templates);
   const filter = new UsageEventFilter(new UsageMeter(undefined, 4, undefined, templates));
   const said: unknown[] = [];
-  meter.onEvent = (event) => said.push({ ...event });
+  meter.listener = { onEvent: (event) => said.push({ ...event }) };
   for (const piece of pieces) {
     meter.write(piece);
     const through = Buffer.concat([filter.write(piece)].flat()).toString('latin1');
