@@ -59,7 +59,12 @@ export class RequestProgress implements AttemptProgress, DetachableAnswer {
   readonly #client: Pick<ClientConnection, 'isDismissed'>;
   readonly #services: ProgressServices;
   readonly #active: ActiveRequest;
-  #outcome: Outcome;
+  // Of the outcome:
+  #ending: Ending = 'failed';
+  #target: Target;
+  #isDispatched = false;
+  #answer: RelayedAnswer | undefined;
+
   #running: Slot<Abortable> | undefined;
   /** Undefined unless there has been exactly one. */
   #onlyAttempt: RunningAttempt | undefined;
@@ -84,15 +89,20 @@ export class RequestProgress implements AttemptProgress, DetachableAnswer {
     this.#client = client;
     this.#services = services;
     this.#active = active;
-    this.#outcome = { ending: 'failed', target: targets[0], dispatched: false };
+    this.#target = targets[0];
   }
 
   get trace(): RequestTrace | undefined {
     return this.#active.trace;
   }
 
+  /** As the request would be charged now. */
   get outcome(): Outcome {
-    return this.#outcome;
+    const ending = this.#ending;
+    const target = this.#target;
+    const dispatched = this.#isDispatched;
+    const answer = this.#answer;
+    return answer ? { ending, target, dispatched, answer } : { ending, target, dispatched };
   }
 
   /** Reads the answer on when the client disconnects; undefined before the first target. */
@@ -103,7 +113,8 @@ export class RequestProgress implements AttemptProgress, DetachableAnswer {
   asking(target: Target): DetachedRead {
     this.#active.provider = target.provider.name;
     this.#attempt = undefined;
-    this.#outcome = { ending: 'failed', target, dispatched: false };
+    this.#target = target;
+    this.#isDispatched = false;
     this.#detached?.end();
     this.#detached = new DetachedRead(this.#services.detachedReads, this);
     return this.#detached;
@@ -117,7 +128,7 @@ export class RequestProgress implements AttemptProgress, DetachableAnswer {
   /** Whether the answer of the current target is read to its end when the client disconnects. */
   shouldRead(): boolean {
     const { caller, quote } = this.#terms;
-    const { target } = this.#outcome;
+    const target = this.#target;
     return isReadToEnd(target, caller.account, quote, this.#services.calibrations.of(target));
   }
 
@@ -134,11 +145,11 @@ export class RequestProgress implements AttemptProgress, DetachableAnswer {
   }
 
   dispatched(): void {
-    this.#outcome = { ending: 'failed', target: this.#outcome.target, dispatched: true };
+    this.#isDispatched = true;
   }
 
   rejected(): void {
-    this.#outcome = { ending: 'failed', target: this.#outcome.target, dispatched: false };
+    this.#isDispatched = false;
   }
 
   unanswered(error: Error): void {
@@ -158,12 +169,14 @@ export class RequestProgress implements AttemptProgress, DetachableAnswer {
 
   /** The answer was relayed, whole or in part. Returns the failure that it ended with, or had inside. */
   relayed(end: RelayEnd, answer: RelayedAnswer): Error | undefined {
-    const { target } = this.#outcome;
+    const target = this.#target;
     const failure =
       end.error ??
       (answer.meter.failed && answer.status < 300 ? errorInside(answer, this.#secret) : undefined);
     this.#end = end;
-    this.#outcome = { ending: end.ending, target, dispatched: true, answer };
+    this.#ending = end.ending;
+    this.#isDispatched = true;
+    this.#answer = answer;
     this.#addOrigin(failure);
     const { meter, status, firstByteAt } = answer;
     if (firstByteAt !== undefined && status < 300) {
@@ -183,21 +196,22 @@ export class RequestProgress implements AttemptProgress, DetachableAnswer {
   /** The request ended without an answer. Aborts the running attempt, so that no paid call goes on. */
   failed(error: unknown): void {
     this.#addOrigin(error);
-    this.#outcome = { ...this.#outcome, ending: endingOfError(error) };
+    this.#ending = endingOfError(error);
     this.#running?.value.abort(asError(error));
   }
 
   /** The request is over: releases its resources and returns its outcome. */
   close(): Outcome {
     // To the provider's side, the client has left.
-    if (this.#client.isDismissed) this.#outcome = { ...this.#outcome, ending: 'refused' };
+    if (this.#client.isDismissed) this.#ending = 'refused';
     this.#report?.over();
-    const usage = this.#outcome.answer?.meter.usage;
+    const { outcome } = this;
+    const usage = outcome.answer?.meter.usage;
     if (usage) this.#counted?.end(usage.promptTokens + usage.completionTokens);
     this.#forgetRunning();
     this.#detached?.end();
-    this.#active.trace?.ended(this.#outcome, this.#terms.startedAt, this.#end);
-    return this.#outcome;
+    this.#active.trace?.ended(outcome, this.#terms.startedAt, this.#end);
+    return outcome;
   }
 
   #forgetRunning(): void {
@@ -208,7 +222,7 @@ export class RequestProgress implements AttemptProgress, DetachableAnswer {
   /** Adds provider, model and attempt to a provider's error, for `onError`. */
   #addOrigin(error: unknown): void {
     if (!isProviderFailure(error)) return;
-    const { provider, model } = this.#outcome.target;
+    const { provider, model } = this.#target;
     const attempt = this.#attempt;
     Object.assign(error, { provider: provider.name, model, ...(attempt !== undefined && { attempt }) });
   }

@@ -49,8 +49,8 @@ export interface BodySource {
   destroy(reason?: Error): unknown;
 }
 
-/** Learns what becomes of a source. */
 export interface SourceListener {
+  /** The source is closed. */
   onOver(): void;
 }
 
@@ -211,36 +211,36 @@ export function bodyOfChunks(chunks: readonly Buffer[]): AnswerBody {
   return body;
 }
 
-/** The body whose bytes a stream has. It reads the stream from now on.
+/** The body whose bytes a stream has. It reads the stream from now on: called once a stream.
  *
  * @param listener - told when the stream is closed, after the reader
  */
-export function bodyOfStream(stream: Readable, listener?: SourceListener): PushBody {
+export function bodyOfStream(stream: ReadStream, listener?: SourceListener): PushBody {
   const body = new PushBody(stream, listener);
-  const read: ReadStream = Object.assign(stream, { [BODY]: body });
-  read.on('data', pushData).on('end', endBody).on('error', failBody).on('close', closeBody);
+  stream[BODY] = body;
+  stream.on('data', pushData).on('end', endBody).on('error', failBody).on('close', closeBody);
   return body;
 }
 
-const BODY = Symbol('body');
+const BODY: unique symbol = Symbol('body');
 
 /** A stream that knows its body: its listeners, which are the same for all, take no memory then. */
-type ReadStream = Readable & { readonly [BODY]: PushBody };
+type ReadStream = Readable & { [BODY]?: PushBody };
 
 function pushData(this: ReadStream, chunk: Buffer): void {
-  this[BODY].push(chunk);
+  this[BODY]?.push(chunk);
 }
 
 function endBody(this: ReadStream): void {
-  this[BODY].end();
+  this[BODY]?.end();
 }
 
 function failBody(this: ReadStream, error: Error): void {
-  this[BODY].fail(error);
+  this[BODY]?.fail(error);
 }
 
 function closeBody(this: ReadStream): void {
-  this[BODY].close();
+  this[BODY]?.close();
 }
 
 /** A stream of a body's bytes, for a pipeline. */

@@ -49,6 +49,14 @@ const BUILT_IN = 'builtin_function';
 const MAX_FEATURES = 32;
 const MAX_NAME_LENGTH = 64;
 
+/** A member of a tool that isn't known. */
+interface OtherMember {
+  readonly name: string;
+  readonly path: string;
+}
+
+const NO_OTHERS: readonly OtherMember[] = [];
+
 /** Finds features in a request that a provider may bill beside tokens. */
 export class AskedFeatures {
   #found: Map<string, AskedFeature> | undefined;
@@ -59,7 +67,7 @@ export class AskedFeatures {
   /** The last key in a tool, if it isn't one that describes a tool. */
   #otherKey: string | undefined;
   /** Of the current tool: */
-  #others: { readonly name: string; readonly path: string }[] = [];
+  #others: OtherMember[] | undefined;
   #isClientTool = false;
   #isTyped = false;
   #isBuiltIn = false;
@@ -112,7 +120,7 @@ export class AskedFeatures {
       case 'tools':
       case 'tool list':
         this.#index += 1;
-        if (this.#others.length > 0) this.#others = [];
+        this.#others = undefined;
         this.#isClientTool = false;
         this.#isTyped = false;
         this.#isBuiltIn = false;
@@ -148,7 +156,7 @@ export class AskedFeatures {
     const isOfTools = this.#list.endsWith('tools');
     const hasNoType = !this.#isTyped && !this.#isBuiltIn;
     // Members of a provider's own tool type are parameters of that tool.
-    const others = this.#isClientTool || hasNoType ? this.#others : [];
+    const others = (this.#isClientTool || hasNoType ? this.#others : undefined) ?? NO_OTHERS;
     for (const { name, path } of others) this.add(name, 'tool', path);
     // A built-in function is identified by its name.
     if (this.#isBuiltIn && !this.#isNamed) this.add(BUILT_IN, 'tool', this.#path('type'));
@@ -158,8 +166,9 @@ export class AskedFeatures {
 
   #other(name: string, within: string): void {
     const path = this.#path(`${within}${name.slice(0, MAX_NAME_LENGTH)}`);
-    if (this.#others.length === MAX_FEATURES) throw unpriced(name, path);
-    this.#others.push({ name, path });
+    const others = (this.#others ??= []);
+    if (others.length === MAX_FEATURES) throw unpriced(name, path);
+    others.push({ name, path });
   }
 
   #type(within: ToolPosition, kind: JsonKind, token: JsonToken): void {

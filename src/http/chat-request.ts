@@ -101,6 +101,7 @@ type FieldRole =
   | 'plain';
 
 const NO_ROUTING: ClientRoutingFields = new Set();
+const NO_FIELDS: readonly RoutingField[] = [];
 const NO_TAGS: readonly TagSettings[] = [];
 
 const FIELDS = new KeyMatcher<FieldRole>({
@@ -159,7 +160,7 @@ export class RequestReader implements JsonListener<MemberPosition> {
   #keyStart = 0;
   #keyEnd = 0;
   #messagesEnd = 0;
-  readonly #routingFields: RoutingField[] = [];
+  #routingFields: readonly RoutingField[] = NO_FIELDS;
 
   constructor({ clientRouting = NO_ROUTING, dimensions, sticky }: OptionalFields) {
     this.#routing = clientRouting;
@@ -373,19 +374,17 @@ export class RequestReader implements JsonListener<MemberPosition> {
         before: this.#last,
       };
       if (this.#role !== 'routing') return;
-      this.#routingFields.push({
-        name: this.#name,
-        start: this.#keyStart,
-        end: token.end,
-        value: spanOf(token),
-      });
+      const field = { name: this.#name, start: this.#keyStart, end: token.end, value: spanOf(token) };
+      this.#routingFields = [...this.#routingFields, field];
     }
   }
 
   /** Sets the end of an object or array, of which only the beginning was known. */
   #endRoutingField(end: number): void {
-    const field = this.#routingFields.pop();
-    if (field) this.#routingFields.push({ ...field, end, value: { start: field.value.start, end } });
+    const field = this.#routingFields.at(-1);
+    if (!field) return;
+    const ended = { ...field, end, value: { start: field.value.start, end } };
+    this.#routingFields = [...this.#routingFields.slice(0, -1), ended];
   }
 
   #positionOf(within: MemberPosition, kind: JsonKind, token: JsonToken): MemberPosition | undefined {

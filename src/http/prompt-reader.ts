@@ -82,6 +82,12 @@ const CACHE_SETTINGS = new KeyMatcher<{ readonly name: string; readonly cheap: r
 type CacheSettings = NonNullable<ReturnType<(typeof CACHE_SETTINGS)['find']>>['role'];
 const TTL = new KeyMatcher({ ttl: true });
 
+const NO_SCHEMA: { readonly start: number; readonly spaces: number; readonly stringBytes: number } = {
+  start: 0,
+  spaces: 0,
+  stringBytes: 0,
+};
+
 /**
  * Measures the prompt of a request, value by value.
  *
@@ -119,7 +125,7 @@ export class PromptReader {
   /** Whether the current file is in the request itself, as far as its members were read. */
   #file: 'unknown' | 'here' | 'elsewhere' = 'unknown';
   /** The counts at the beginning of the current schema. */
-  #schema = { start: 0, spaces: 0, stringBytes: 0 };
+  #schema = NO_SCHEMA;
 
   constructor(asked: AskedFeatures) {
     this.#asked = asked;

@@ -74,21 +74,20 @@ export function relay(
   answer: ProviderAnswer,
   options: RelayOptions,
 ): RelayEnd | Promise<RelayEnd> {
-  const changes = options.filter !== undefined || options.editor !== undefined;
-  return new Relay(exchange, client, answer, options).run(headFor(answer.headers, exchange, changes));
+  return new Relay(exchange, client, answer, options).run(answer.headers, exchange);
 }
 
 class Relay implements BodyReader, TurnReader, DisconnectListener {
   readonly #response: ClientResponse;
   readonly #client: ClientConnection;
-  // Of the answer, without its headers: a long stream doesn't keep them.
+  // Of the answer, whose headers are not needed once they are sent:
   readonly #status: number;
   readonly #body: AnswerBody;
   readonly #idleTimeout: ProviderAnswer['idleTimeout'];
   readonly #secret: string | undefined;
+  readonly #isEventStream: boolean;
+
   readonly #options: RelayOptions;
-  /** Its head says that it is an event stream. */
-  #isEventStream = false;
   #end: RelayEnd | undefined;
   #resolve: ((end: RelayEnd) => void) | undefined;
   #flushing: NodeJS.Immediate | undefined;
@@ -119,12 +118,13 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
     this.#body = answer.body;
     this.#idleTimeout = answer.idleTimeout;
     this.#secret = answer.secret;
+    this.#isEventStream = isEventStream(answer.headers);
     this.#options = options;
   }
 
-  run(head: HeaderMap): RelayEnd | Promise<RelayEnd> {
-    this.#isEventStream = isEventStream(head);
+  run(answered: HeaderMap, exchange: Exchange): RelayEnd | Promise<RelayEnd> {
     if (!this.#client.isDisconnected) {
+      const head = this.#headFor(answered, exchange);
       this.#response.writeHead(this.#status, head);
       const whole = this.#body.takeWhole(head['content-length'], MAX_PART_BYTES);
       if (whole) this.#forwardWhole(whole);
@@ -134,6 +134,25 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
       this.#resolve = resolve;
       if (!this.#end) this.#listen();
     });
+  }
+
+  /** The provider's headers, overlaid with the router's. An event stream must not be cached, buffered or compressed in transit. */
+  #headFor(answered: HeaderMap, exchange: Exchange): HeaderMap {
+    const { id, corsHeaders, rateLimitHeaders, waitHeaders } = exchange;
+    const { filter, editor } = this.#options;
+    const headers: Record<string, string> = {
+      ...answered,
+      'x-request-id': id,
+      ...corsHeaders,
+      ...rateLimitHeaders,
+      ...waitHeaders,
+    };
+    if (this.#isEventStream) {
+      headers['cache-control'] = 'no-cache, no-transform';
+      headers['x-accel-buffering'] = 'no';
+    }
+    if (this.#isEventStream || filter || editor) delete headers['content-length'];
+    return headers;
   }
 
   #listen(): void {
@@ -465,25 +484,6 @@ function chunksOf(bytes: Buffer | readonly Buffer[]): readonly Buffer[] {
 }
 
 type HeaderMap = Readonly<Record<string, string>>;
-
-/** The provider's headers, overlaid with the router's. An event stream must not be cached, buffered or compressed in transit. */
-function headFor(answered: HeaderMap, exchange: Exchange, edited: boolean): HeaderMap {
-  const { id, corsHeaders, rateLimitHeaders, waitHeaders } = exchange;
-  const headers: Record<string, string> = {
-    ...answered,
-    'x-request-id': id,
-    ...corsHeaders,
-    ...rateLimitHeaders,
-    ...waitHeaders,
-  };
-  const stream = isEventStream(headers);
-  if (stream) {
-    headers['cache-control'] = 'no-cache, no-transform';
-    headers['x-accel-buffering'] = 'no';
-  }
-  if (stream || edited) delete headers['content-length'];
-  return headers;
-}
 
 /** Judged by the `content-type` header. */
 export function isEventStream(headers: HeaderMap): boolean {

@@ -180,23 +180,23 @@ export function promptTokensAtMost(size: PromptSize, bounds: MediaBounds, contex
   return Math.min(size.stringBytes + added + mediaTokensAtMost(size, bounds), contextWindow ?? Infinity);
 }
 
-/** Output tokens per choice in the first hold of an adaptive request. */
-const FIRST_OUTPUT_TOKENS = 1024;
-
 /** The highest cost with a few tokens of output. */
 export function minimumCost(quote: Quote): NanoDollars {
-  return dearest(quote.promptTokensAtMost, fewTokens(quote), quote.webSearchesNeeded, quote);
+  return dearest(quote.promptTokensAtMost, leastOutput(quote), quote.webSearchesNeeded, quote);
 }
 
 /** The likely cost with a few tokens of output: estimated text, media at their bounds, and no searches, which few requests make. */
 export function likelyMinimum(quote: Quote): NanoDollars {
-  return dearest(quote.promptTokensNeeded, fewTokens(quote), 0, quote);
+  return dearest(quote.promptTokensNeeded, leastOutput(quote), 0, quote);
 }
 
-/** A few tokens of each choice. */
-function fewTokens({ n, outputCap }: Quote): number {
+/** A few tokens, of each choice. */
+function leastOutput({ n, outputCap }: Quote): number {
   return n * Math.min(MIN_OUTPUT_TOKENS, outputCap);
 }
+
+/** Output tokens per choice in the first hold of an adaptive request. */
+const FIRST_OUTPUT_TOKENS = 1024;
 
 /** The first amount of an adaptive hold; never more than `maximum`. */
 export function firstHold(quote: Quote): NanoDollars {

@@ -1,4 +1,4 @@
-import type { EventEnd, EventListener, UsageMeter } from './usage-meter.ts';
+import type { EventEnd, EventEndListener, UsageMeter } from './usage-meter.ts';
 
 /** A longer unfinished event is passed on: the usage event has a few hundred bytes. */
 const MAX_HELD_BYTES = 64 * 1024;
@@ -11,7 +11,7 @@ const MAX_HELD_BYTES = 64 * 1024;
  * one comma. The beginning of an event is held back until the event is complete, because only then is its content known;
  * everything else is passed on at once, in the same buffers.
  */
-export class UsageEventFilter implements EventListener {
+export class UsageEventFilter implements EventEndListener {
   readonly #meter: UsageMeter;
   readonly #drops: boolean;
   #dropped = false;

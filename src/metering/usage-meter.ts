@@ -20,7 +20,7 @@ export interface EventEnd {
 }
 
 /** Learns of the events of a stream. An object, because a function for each answer would take more memory. */
-export interface EventListener {
+export interface EventEndListener {
   /** An event has ended. */
   onEvent(event: EventEnd): void;
 }
@@ -52,7 +52,8 @@ export class UsageMeter implements EventStreamListener {
   #errorText = '';
   /** When the first event of a stream ended, from `performance.now()`; comments are none. */
   firstEventAt: number | undefined;
-  listener: EventListener | undefined;
+  /** Told of the end of each event of a stream. */
+  listener: EventEndListener | undefined;
 
   /**
    * @param dialect - how the provider counts, if its numbers alone don't show it

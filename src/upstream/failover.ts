@@ -163,8 +163,8 @@ export class Failover {
   }
 
   /** What is to become of an answer. */
-  #judge(sent: SendResult, tried: TriedTarget, request: ProviderRequest): Answer<AttemptResult> {
-    const { target, isLast, report } = tried;
+  #judge(sent: SendResult, attempt: TriedTarget, request: ProviderRequest): Answer<AttemptResult> {
+    const { target, isLast, report } = attempt;
     const { asksUsage, key, counted, answer } = sent;
     const { status } = answer;
     if (isFailure(status) || (!isLast && status === 404)) {
@@ -173,27 +173,32 @@ export class Failover {
       if (isTargetsFault(status) && !(target.usesByok && status === 429)) report.failed(Date.now(), waitMs);
       return { result: { ...sent, target, report }, refused: true, retryAfterMs: waitMs };
     }
-    if (!isLast && (mayBeTooLong(status) || isSuccess(status))) return this.#readOn(sent, tried, request);
+    if (!isLast && (mayBeTooLong(status) || isSuccess(status)))
+      return this.#readBeginning(sent, attempt, request);
     report.answered(Date.now());
     return { result: { answer, asksUsage, key, counted, target, report } };
   }
 
   /** Reads the beginning of an answer, in place of which another target may have a better one. */
-  async #readOn(sent: SendResult, tried: TriedTarget, { client }: ProviderRequest): Promise<AttemptResult> {
-    const { target, report } = tried;
+  async #readBeginning(
+    sent: SendResult,
+    attempt: TriedTarget,
+    { client }: ProviderRequest,
+  ): Promise<AttemptResult> {
+    const { target, report } = attempt;
     if (mayBeTooLong(sent.answer.status)) {
       const { text, answer } = await peek(sent.answer, client);
       report.answered(Date.now());
       return { result: { ...sent, answer, target, report }, refused: saysTooLong(text) };
     }
-    const answer = await this.#waitForFirstEvent(sent.answer, tried, client);
+    const answer = await this.#waitForFirstEvent(sent.answer, attempt, client);
     report.answered(Date.now());
     return { result: { ...sent, answer, target, report } };
   }
 
-  /** There is no answer for the client.
+  /** The target gave no answer.
    *
-   * @throws what was thrown, unless another target may have an answer
+   * @throws what was thrown, unless the provider failed, or had no room
    */
   #failed(
     thrown: unknown,

@@ -9,7 +9,7 @@ import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
 import { RouterClosedError } from '../http/relay-end.ts';
 import { errorInAnswer } from './provider-errors.ts';
 import { Turns } from '../http/turns.ts';
-import { UsageMeter } from '../metering/usage-meter.ts';
+import { type EventEndListener, UsageMeter } from '../metering/usage-meter.ts';
 
 /** Most bytes held back while waiting. */
 const MAX_BYTES = 65_536;
@@ -43,7 +43,7 @@ export function afterFirstEvent(
 }
 
 /** Ends by one of `#pass`, `#passWhole` and `#fail`, once. */
-class FirstEventWait implements BodyReader, DisconnectListener {
+class FirstEventWait implements BodyReader, DisconnectListener, EventEndListener {
   readonly #answer: ProviderAnswer;
   readonly #client: ClientConnection;
   readonly #terms: FirstEventTerms;
