@@ -15,14 +15,20 @@ export interface Child {
   stop(): Promise<void>;
 }
 
+interface ChildOptions {
+  readonly core?: number;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly nodeFlags?: readonly string[] | undefined;
+}
+
 /** @param file - in `bench/processes` */
 export async function startChild(
   file: string,
   args: readonly string[] = [],
-  { core, env }: { readonly core?: number; readonly env?: NodeJS.ProcessEnv } = {},
+  { core, env, nodeFlags = [] }: ChildOptions = {},
 ): Promise<Child> {
   const child = fork(join(import.meta.dirname, 'processes', file), args, {
-    execArgv: ['--no-warnings', '--expose-gc'],
+    execArgv: ['--no-warnings', '--expose-gc', ...nodeFlags],
     env: { ...process.env, ...env },
   });
   const pid = child.pid ?? 0;

@@ -75,7 +75,7 @@ export function figureOf(what: string, proxy: string, unit: string, values: read
   };
 }
 
-function lessBare(values: readonly number[], bare: readonly number[]): readonly number[] {
+export function lessBare(values: readonly number[], bare: readonly number[]): readonly number[] {
   return values.map((value, n) => value - (bare[n] ?? Number.NaN));
 }
 

@@ -14,10 +14,11 @@ export async function startProxy(
 ): Promise<Proxy> {
   const peer = peerNamed(name);
   if (peer) return startPeer(peer, context);
-  const { upstreamPort, caFile, redisUrl, folder, core } = context;
+  const { upstreamPort, caFile, redisUrl, folder, core, nodeFlags } = context;
   const origin = caFile ? `https://localhost:${upstreamPort}` : `http://127.0.0.1:${upstreamPort}`;
   const child = await startChild('proxy.ts', [name, origin, JSON.stringify(options)], {
     core,
+    nodeFlags,
     env: {
       REDIS_URL: redisUrl,
       SQLITE_FILE: join(folder, 'bench.db'),

@@ -29,4 +29,6 @@ export interface Context {
   readonly folder: string;
   /** The core that the proxy has to itself; none on a machine with one. */
   readonly core: number;
+  /** More flags of Node for the proxy. */
+  readonly nodeFlags?: readonly string[];
 }

@@ -1,4 +1,4 @@
-import { addressOf, type Figure, median, type Round, type Row, toFigures } from './figures.ts';
+import { addressOf, type Figure, figureOf, median, type Round, type Row, toFigures } from './figures.ts';
 import { ALL_STORES, FLOORS, routers, usesRedis } from './ours.ts';
 import { tlsPeers } from './peers.ts';
 import type { Requests } from './processes/load.ts';
@@ -10,8 +10,9 @@ const EXPRESS = ['router, memory, in Express', 'http-proxy-middleware in Express
 
 const KB = 1024;
 const MB = 1024 * KB;
-/** By itself after each round: watching may cost processor time. */
-const ALLOCATION_SECONDS = 0.3;
+/** Code that isn't compiled yet allocates more: a process that has waited for its turn compiles some of it again. */
+const ALLOCATION_LEAD_SECONDS = 10;
+const ALLOCATION_RUNS = 3;
 
 /** JSON completions: processor time a request with the core full, by the body's size, and the time added with it mostly idle. */
 export function measureRequests(bench: Bench): Promise<readonly Figure[]> {
@@ -21,13 +22,15 @@ export function measureRequests(bench: Bench): Promise<readonly Figure[]> {
   return withProxies(bench, small, async (all) => {
     const larger = all.filter(({ name }) => large.has(name));
     const fewer = { ...bench, rounds: Math.min(bench.rounds, 3) };
-    const ofOneKb = await takeTurns(bench, all, { measure: saturate(bench, KB), more: allocation(bench) });
+    const ofOneKb = await takeTurns(bench, all, { measure: saturate(bench, KB) });
+    const allocated = await allocations(bench, all);
     const of32Kb = await takeTurns(fewer, larger, { measure: saturate(bench, 32 * KB) });
     const ofOneMb = await takeTurns(fewer, larger, { measure: saturate(bench, MB), more: block(bench) });
     const calmly = all.filter(({ name }) => calmOnes.has(name));
     const added = await takeTurns(bench, calmly, { measure: calm(bench) });
     return [
       ...toFigures(ofOneKb, rowsOf('1 KB')),
+      ...allocated,
       ...toFigures(of32Kb, rowsOf('32 KB')),
       ...toFigures(ofOneMb, rowsOf('1 MB')),
       ...toFigures(added, CALM),
@@ -55,7 +58,6 @@ function rowsOf(size: string): readonly Row[] {
   return [
     { key: 'cpuUs', what: `${size}, processor time`, unit: 'µs' },
     { key: 'perSecond', what: `${size}, requests a second`, unit: '' },
-    { key: 'allocated', what: `${size}, allocated on the heap`, unit: 'KB' },
     { key: 'redisUs', what: `${size}, processor time of Redis`, unit: 'µs', compare: 'none' },
     {
       key: 'blockMs',
@@ -89,13 +91,21 @@ function requestsAtFullSpeed(bench: Bench, proxy: Proxy, bytes: number, seconds:
   return bench.load.ask('closed', { ...addressOf(proxy), model: 'json-1200', bytes, connections, seconds });
 }
 
-function allocation(bench: Bench): (proxy: Proxy) => Promise<Round> {
-  return async (proxy) => {
-    if (!proxy.node) return {};
-    await proxy.node.ask('watchAllocation');
-    const { answered } = await requestsAtFullSpeed(bench, proxy, KB, ALLOCATION_SECONDS);
-    return { allocated: (await proxy.node.ask<number>('allocatedBytes')) / answered / KB };
-  };
+/** By itself: watching costs processor time. It doesn't depend on the machine's speed, so nothing runs beside it to compare with. */
+async function allocations(bench: Bench, proxies: readonly Proxy[]): Promise<readonly Figure[]> {
+  const figures: Figure[] = [];
+  for (const proxy of proxies) {
+    if (!proxy.node) continue;
+    await requestsAtFullSpeed(bench, proxy, KB, bench.isQuick ? bench.leadSeconds : ALLOCATION_LEAD_SECONDS);
+    const allocated: number[] = [];
+    for (let run = 0; run < ALLOCATION_RUNS; run++) {
+      await proxy.node.ask('watchAllocation');
+      const { answered } = await requestsAtFullSpeed(bench, proxy, KB, bench.seconds);
+      allocated.push((await proxy.node.ask<number>('allocatedBytes')) / answered / KB);
+    }
+    figures.push(figureOf('1 KB, allocated on the heap', proxy.name, 'KB', allocated));
+  }
+  return figures;
 }
 
 /** One request at a time, with pauses: what holds the loop is then one body alone. */
