@@ -1,8 +1,8 @@
 import { type Answer, isLater } from '../async/answer.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
-import { type BodyChunks, freeChunks, NO_CHUNKS } from '../http/body-chunks.ts';
-import { type BodyBuffer, type BufferedBytes, readChatRequest } from '../http/read-body.ts';
+import { type BodyChunks, freeChunks } from '../http/body-chunks.ts';
+import { type BufferedBytes, readChatRequest } from '../http/read-body.ts';
 import { readClientRouting } from '../http/client-routing.ts';
 import { parametersOf } from '../http/request-parameters.ts';
 import type { DetachedReads } from '../http/detached-reads.ts';
@@ -75,13 +75,7 @@ export async function chatCompletion(
   active.key = key;
   const incoming = { exchange, client, caller, startedAt };
 
-  const buffer = services.buffered.reserveFor(account, key);
-  let admitted: AdmittedRequest;
-  try {
-    admitted = await admit(incoming, buffer, services, active);
-  } finally {
-    buffer.release();
-  }
+  const admitted = await admit(incoming, services, active);
   const { read, hold, room } = admitted;
   active.trace?.admitted(read.body);
 
@@ -93,10 +87,11 @@ export async function chatCompletion(
     progress.answered(result);
     if (result.failure) services.onError(result.failure, exchange.id);
     if (read.isExclusive && !guard && progress.isWritten) freeChunks(read.body);
-    read.body = NO_CHUNKS;
+    read.releaseBody();
     if (guard) await guard.allows(result.answer);
     const { detached } = progress;
     const relaying = relayAnswer(result, { exchange, client, detached }, admitted, services);
+    read.release();
     const end = isLater(relaying.end) ? await relaying.end : relaying.end;
     const failure = progress.relayed(end, relayedAnswer(relaying, end, hold, services));
     if (failure) services.onError(failure, exchange.id);
@@ -114,52 +109,56 @@ export async function chatCompletion(
 /** Reads a request, plans its targets and its maximum cost, and holds that. */
 async function admit(
   { exchange, client, caller, startedAt }: IncomingRequest,
-  buffer: BodyBuffer,
   services: ChatCompletionServices,
   active: ActiveRequest,
 ): Promise<AdmittedRequest> {
   const { settings } = services;
-  const givenKey = idempotencyKeyOf(exchange.headers);
-  const reading = readChatRequest(exchange, settings, buffer);
-  const read = isLater(reading) ? await reading : reading;
-  const { request } = read;
-  active.model = request.model;
-  active.stream = request.stream;
-  const said = saidDimensions(exchange.headers, request, settings.dimensions);
-  const hooks = requestHooks({ exchange, client, caller, said, buffer }, services, active.trace);
-  const id = hooks ? await hooks.modelOf(read) : request.model;
-  active.model = id;
-  const fields = request.routingFields;
-  const routing =
-    fields.length > 0 ? readClientRouting(read.body, fields, settings.clientRouting) : undefined;
-  const parameters = routing?.requireParameters ? await parametersOf(read.body) : undefined;
-  const catalog = catalogFor(id, services);
-  const { headers } = exchange;
-  const modelRequest = {
-    id,
-    request,
-    headers,
-    routing,
-    readsSuffixes: settings.clientRouting.has('provider'),
-    parameters,
-    catalog: isLater(catalog) ? await catalog : catalog,
-  };
-  const planning = planFor(caller, headers, modelRequest, services);
-  const planned = { read, modelRequest, plan: isLater(planning) ? await planning : planning };
-  active.trace?.modelResolved(planned.plan.model, request.stream);
-  const idempotencyKey = givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, read.body);
-  const checked = hooks ? await hooks.checked(planned) : planned;
-  client.throwIfDisconnected();
-  if (services.closing()) throw new RouterClosingError();
-  const taking = takeRoom(checked, { exchange, client, trace: active.trace }, services);
-  const room = isLater(taking) ? await taking : taking;
-  const admission = { exchange, idempotencyKey, said, startedAt, room };
-  if (!room) return admitRequest(checked, admission, services);
+  const buffer = services.buffered.reserveFor(caller.account, caller.key);
   try {
-    return await admitRequest(checked, admission, services);
-  } catch (error) {
-    room.end();
-    throw error;
+    const givenKey = idempotencyKeyOf(exchange.headers);
+    const reading = readChatRequest(exchange, settings, buffer);
+    const read = isLater(reading) ? await reading : reading;
+    const { request } = read;
+    active.model = request.model;
+    active.stream = request.stream;
+    const said = saidDimensions(exchange.headers, request, settings.dimensions);
+    const hooks = requestHooks({ exchange, client, caller, said, buffer }, services, active.trace);
+    const id = hooks ? await hooks.modelOf(read) : request.model;
+    active.model = id;
+    const fields = request.routingFields;
+    const routing =
+      fields.length > 0 ? readClientRouting(read.body, fields, settings.clientRouting) : undefined;
+    const parameters = routing?.requireParameters ? await parametersOf(read.body) : undefined;
+    const catalog = catalogFor(id, services);
+    const { headers } = exchange;
+    const modelRequest = {
+      id,
+      request,
+      headers,
+      routing,
+      readsSuffixes: settings.clientRouting.has('provider'),
+      parameters,
+      catalog: isLater(catalog) ? await catalog : catalog,
+    };
+    const planning = planFor(caller, headers, modelRequest, services);
+    const planned = { read, modelRequest, plan: isLater(planning) ? await planning : planning };
+    active.trace?.modelResolved(planned.plan.model, request.stream);
+    const idempotencyKey = givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, read.body);
+    const checked = hooks ? await hooks.checked(planned) : planned;
+    client.throwIfDisconnected();
+    if (services.closing()) throw new RouterClosingError();
+    const taking = takeRoom(checked, { exchange, client, trace: active.trace }, services);
+    const room = isLater(taking) ? await taking : taking;
+    const admission = { exchange, idempotencyKey, said, startedAt, room };
+    try {
+      const admitting = admitRequest(checked, admission, services);
+      return isLater(admitting) ? await admitting : admitting;
+    } catch (error) {
+      room?.end();
+      throw error;
+    }
+  } finally {
+    buffer.release();
   }
 }
 

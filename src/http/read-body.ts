@@ -17,7 +17,14 @@ import { asError } from '../platform/as-error.ts';
 import type { ChatRequest, OptionalFields } from './chat-request.ts';
 import { ChatRequestScanner, scanAtOnce, scanWhole } from './scan-request.ts';
 import type { Exchange, RequestBody } from './exchange.ts';
-import { type BodyChunks, byteLength, ChunkCollector, concatChunks, MIN_FREED_BYTES } from './body-chunks.ts';
+import {
+  type BodyChunks,
+  byteLength,
+  ChunkCollector,
+  concatChunks,
+  MIN_FREED_BYTES,
+  NO_CHUNKS,
+} from './body-chunks.ts';
 import { MAX_PART_BYTES, Turns, readBuffered } from './turns.ts';
 
 export interface BodyLimits extends SizeLimits, OptionalFields {}
@@ -27,13 +34,40 @@ export interface SizeLimits {
   readonly bodyTimeoutMs: number;
 }
 
-/** A chat completion request and its bytes. */
-export interface ReadRequest {
-  /** Released once an answer has begun, so that a long stream doesn't keep its prompt in memory. */
-  body: BodyChunks;
+/** A chat completion request and its bytes. A long stream keeps neither: the bytes are released first. */
+export class ReadRequest {
   /** Neither the app nor a tool has the bytes, too. */
   readonly isExclusive: boolean;
-  readonly request: ChatRequest;
+  #body: BodyChunks;
+  #request: ChatRequest | undefined;
+
+  constructor(body: BodyChunks, request: ChatRequest, isExclusive: boolean) {
+    this.#body = body;
+    this.#request = request;
+    this.isExclusive = isExclusive;
+  }
+
+  /** Empty once it was released. */
+  get body(): BodyChunks {
+    return this.#body;
+  }
+
+  /** What was read of the bytes. */
+  get request(): ChatRequest {
+    if (!this.#request) throw new TypeError('The request was released');
+    return this.#request;
+  }
+
+  /** An answer has begun: the bytes are not sent again. */
+  releaseBody(): void {
+    this.#body = NO_CHUNKS;
+  }
+
+  /** The answer is on its way to the client. */
+  release(): void {
+    this.#body = NO_CHUNKS;
+    this.#request = undefined;
+  }
 }
 
 /**
@@ -73,9 +107,9 @@ export function scanBuffer(
 ): Answer<ReadRequest> {
   const body = [bytes];
   if (bytes.length > MAX_PART_BYTES) {
-    return scanWhole(bytes, limits).then((request) => ({ body, isExclusive, request }));
+    return scanWhole(bytes, limits).then((request) => new ReadRequest(body, request, isExclusive));
   }
-  return { body, isExclusive, request: scanAtOnce(bytes, limits) };
+  return new ReadRequest(body, scanAtOnce(bytes, limits), isExclusive);
 }
 
 /** Scans a body as it arrives. */
@@ -88,7 +122,7 @@ async function scanStream(
   const scanner = new ChatRequestScanner(limits);
   const { chunks: body, isExclusive } = await collect(stream, limits, { scanner, buffer });
   checkComplete(byteLength(body), headers['content-length']);
-  return { body, isExclusive, request: scanner.end() };
+  return new ReadRequest(body, scanner.end(), isExclusive);
 }
 
 /**
