@@ -7,8 +7,8 @@ import { regexesOfSource } from './regexes.ts';
 const KIB = 1024;
 /** From a few characters on: there are expressions to which each one more is twice the time. */
 const LENGTHS = [16, 20, 24, 28, 64, 256, KIB, 4 * KIB, 16 * KIB, 64 * KIB];
-/** So much longer than a harmless expression on a text as long; a square takes thousands of times as long. */
-const MOST = 100;
+/** So much longer than a harmless expression on a text as long: eight checks a character took 113 times as long on a busy machine, a square takes thousands. */
+const MOST = 400;
 /** Four times the text, and so much more time: a line takes four, a square sixteen. Below a few harmless ones it can't be told. */
 const MAX_GROWTH = 8;
 /** A suspect is timed so often: a core that others use, or a collection, makes one time longer. */
