@@ -52,7 +52,7 @@ export class UsageMeter implements EventStreamListener {
   #errorText = '';
   /** When the first event of a stream ended, from `performance.now()`; comments are none. */
   firstEventAt: number | undefined;
-  /** Told of the end of each event of a stream. */
+  /** Learns of the end of each event of a stream. */
   listener: EventEndListener | undefined;
 
   /**
