@@ -52,10 +52,6 @@ function isTargetsFault(status: number): boolean {
   return status === 429 || status === 498 || status >= 500;
 }
 
-function isSuccess(status: number): boolean {
-  return status >= 200 && status < 300;
-}
-
 /** Whether the operator can mend the error. A client can provoke other statuses. */
 function isOperators({ usesByok, healthKey, model }: Target, status: number): boolean {
   return usesByok ? status >= 500 : isFailure(status) || (status === 404 && healthKey === model);
@@ -173,8 +169,7 @@ export class Failover {
       if (isTargetsFault(status) && !(target.usesByok && status === 429)) report.failed(Date.now(), waitMs);
       return { result: { ...sent, target, report }, refused: true, retryAfterMs: waitMs };
     }
-    if (!isLast && (mayBeTooLong(status) || isSuccess(status)))
-      return this.#readBeginning(sent, attempt, request);
+    if (!isLast && (status < 300 || mayBeTooLong(status))) return this.#readBeginning(sent, attempt, request);
     report.answered(Date.now());
     return { result: { answer, asksUsage, key, counted, target, report } };
   }
