@@ -12,25 +12,14 @@ import {
 } from '../../engine/account-rows.ts';
 import { DeletionQueue, isDueBefore } from './deletion-queue.ts';
 import { DueQueue, type Queued } from './due-queue.ts';
-import type { AccountState, CompactedSums, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
+import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
 import { accountHolders } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { MemoryDimensions } from './memory-dimensions.ts';
-import {
-  MAX_SUMMANDS_BYTES,
-  packLine,
-  packRequest,
-  unpackLine,
-  unpackRequest,
-  unpackSummands,
-} from './packed-rows.ts';
+import { MemoryJournal } from './memory-journal.ts';
+import { packRequest, unpackRequest } from './packed-rows.ts';
 import { TextArchive } from './text-archive.ts';
 import { addCounts, type Mutable } from '../../engine/usage-counters.ts';
-
-/** Minimum of journal lines in memory. */
-const MIN_JOURNAL_LINES = 50_000;
-/** At this number more, the oldest are compacted. */
-const COMPACTED_LINES = 250;
 
 /**
  * The rows of one account as maps and arrays. Requests that are over and journal lines are texts outside of V8's heap: as objects,
@@ -50,15 +39,13 @@ export class MemoryAccount implements AccountRows {
   readonly #fingerprints = new Map<string, string>();
   #lots: readonly LotRow[] = [];
   #allowances: readonly AllowanceRow[] = [];
-  /** Places in the archive. */
-  readonly #journal: number[] = [];
+  readonly journal: MemoryJournal = new MemoryJournal(this.#archive);
   /** "day key model" -> row. */
   readonly #usage = new Map<string, Mutable<UsageRow>>();
   /** The row that was counted in last. */
   #counted: Mutable<UsageRow> | undefined;
   readonly dimensions: MemoryDimensions = new MemoryDimensions();
   #usageCompacted = 0n;
-  readonly #compacted = { seq: 0n, at: 0, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
 
   request(id: string): RequestRow | undefined {
     const found = this.#requests.get(id);
@@ -210,38 +197,11 @@ export class MemoryAccount implements AccountRows {
   }
 
   append(line: JournalLine): void {
-    this.#journal.push(this.#archive.add(packLine(line), 'line'));
-    if (this.#journal.length > MIN_JOURNAL_LINES + COMPACTED_LINES) {
-      this.compact(line.seq - BigInt(MIN_JOURNAL_LINES));
-    }
+    this.journal.append(line);
   }
 
   line(seq: bigint): JournalLine | undefined {
-    const place = this.#journal[Number(seq - this.#compacted.seq) - 1];
-    return place === undefined ? undefined : this.#lineAt(place);
-  }
-
-  journal(afterSeq: bigint, limit: number): readonly JournalLine[] {
-    const from = this.#linesUpTo(afterSeq);
-    return this.#journal.slice(from, from + limit).map((place) => this.#lineAt(place));
-  }
-
-  compact(seq: bigint): void {
-    const sums = this.#compacted;
-    for (const place of this.#journal.splice(0, this.#linesUpTo(seq))) {
-      const line = unpackSummands(this.#archive.read(place, MAX_SUMMANDS_BYTES));
-      this.#archive.delete(place);
-      sums.seq += 1n;
-      sums.at = Math.max(sums.at, line.at);
-      if (line.type === 'g' || line.type === 'a') sums.granted += line.amount;
-      else if (line.type === 'x') sums.expired += line.amount;
-      else sums.spent += line.amount;
-      sums.writtenOff += line.writtenOff;
-    }
-  }
-
-  get compacted(): CompactedSums {
-    return { ...this.#compacted };
+    return this.journal.line(seq);
   }
 
   keys(): Iterable<KeyRow> {
@@ -288,15 +248,11 @@ export class MemoryAccount implements AccountRows {
       freeLowWater,
       requests: Array.from(this.#requests.values(), (found) => requestRecord(this.#rowOf(found))),
       ...accountHolders(account, this.#keys.values(), this.#endUsers.values()),
-      compacted: this.compacted,
+      compacted: this.journal.compacted,
       usage: this.#usageRows(),
       usageCompacted: this.#usageCompacted,
       dimensionUsage: this.dimensions.all(),
     };
-  }
-
-  #lineAt(place: number): JournalLine {
-    return unpackLine(this.#archive.read(place));
   }
 
   /** Copies: the rows go on counting. */
@@ -304,11 +260,5 @@ export class MemoryAccount implements AccountRows {
     const rows: UsageRow[] = [];
     for (const row of this.#usage.values()) if (isWanted(row)) rows.push({ ...row });
     return rows;
-  }
-
-  /** Number of lines at or before `seq`; positions have no gaps. */
-  #linesUpTo(seq: bigint): number {
-    const count = Number(seq - this.#compacted.seq);
-    return Math.min(Math.max(0, count), this.#journal.length);
   }
 }

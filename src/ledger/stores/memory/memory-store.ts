@@ -250,17 +250,17 @@ export class MemoryStore implements LedgerStore {
 
   async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
     checkJournal(account, afterSeq, limit);
-    return this.#accounts.get(account)?.journal(afterSeq, limit) ?? [];
+    return this.#accounts.get(account)?.journal.lines(afterSeq, limit) ?? [];
   }
 
   async compact(account: string, seq: bigint): Promise<void> {
     checkCompact(account, seq);
-    this.#accounts.get(account)?.compact(seq);
+    this.#accounts.get(account)?.journal.compact(seq);
   }
 
   async compacted(account: string): Promise<CompactedSums | undefined> {
     checkAccount(account);
-    return this.#accounts.get(account)?.compacted;
+    return this.#accounts.get(account)?.journal.compacted;
   }
 
   async usage(...query: Parameters<LedgerStore['usage']>): Promise<readonly UsageRow[]> {

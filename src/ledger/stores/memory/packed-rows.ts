@@ -1,112 +1,137 @@
 import type { JournalLine, SettledUsage } from '../../contract/ledger-store.ts';
 import type { RequestRow } from '../../engine/account-rows.ts';
 
-/**
- * Rows as JSON, with amounts as text. Members that were undefined are missing when they are read. Each member is listed: an
- * object that is made by a spread, and then gets further members, takes twice the memory.
+/*
+ * Rows as JSON lists, with amounts as text, and null for what is undefined. The names of their members would take more than
+ * half of the memory.
  */
-type Packed<Row, Amounts extends keyof Row> = {
-  readonly [name in keyof Required<Row>]: name extends Amounts ? string | undefined : Row[name] | undefined;
-};
+
+type PackedRequest = readonly [
+  id: string,
+  key: string,
+  countedAt: number,
+  countedBy: RequestRow['countedBy'],
+  tokens: number,
+  idempotencyKey: RequestRow['idempotencyKey'] | null,
+  state: RequestRow['state'],
+  amount: string,
+  checkpoint: string,
+  due: number,
+  model: string,
+  line: string | null,
+  ending: RequestRow['ending'] | null,
+  provider: string | null,
+];
 
 export function packRequest(row: RequestRow): string {
-  const packed: Packed<RequestRow, 'amount' | 'checkpoint' | 'line'> = {
-    id: row.id,
-    key: row.key,
-    countedAt: row.countedAt,
-    countedBy: row.countedBy,
-    tokens: row.tokens,
-    idempotencyKey: row.idempotencyKey,
-    state: row.state,
-    amount: textOf(row.amount),
-    checkpoint: textOf(row.checkpoint),
-    due: row.due,
-    model: row.model,
-    line: textOf(row.line),
-    ending: row.ending,
-    provider: row.provider,
-  };
+  const packed: PackedRequest = [
+    row.id,
+    row.key,
+    row.countedAt,
+    row.countedBy,
+    row.tokens,
+    row.idempotencyKey ?? null,
+    row.state,
+    String(row.amount),
+    String(row.checkpoint),
+    row.due,
+    row.model,
+    textOf(row.line),
+    row.ending ?? null,
+    row.provider ?? null,
+  ];
   return JSON.stringify(packed);
 }
 
 export function unpackRequest(packed: string): RequestRow {
-  const row: Omit<RequestRow, 'amount' | 'checkpoint' | 'line'> & {
-    readonly amount: string;
-    readonly checkpoint: string;
-    readonly line?: string;
-  } = JSON.parse(packed);
-  const { amount, checkpoint, line } = row;
+  const row: PackedRequest = JSON.parse(packed);
+  const [id, key, countedAt, countedBy, tokens, idempotencyKey, state, ...rest] = row;
+  const [amount, checkpoint, due, model, line, ending, provider] = rest;
   return {
-    ...row,
+    id,
+    key,
+    countedAt,
+    countedBy,
+    tokens,
+    idempotencyKey: idempotencyKey ?? undefined,
+    state,
     amount: BigInt(amount),
     checkpoint: BigInt(checkpoint),
-    line: line === undefined ? undefined : BigInt(line),
+    due,
+    model,
+    line: line === null ? undefined : BigInt(line),
+    ending: ending ?? undefined,
+    provider: provider ?? undefined,
   };
 }
 
-type LineAmounts = 'seq' | 'amount' | 'available' | 'hold' | 'writtenOff';
-type PackedUsage = Omit<SettledUsage, 'cost'> & { readonly cost?: string };
+type PackedLine = readonly [
+  type: JournalLine['type'],
+  seq: string,
+  at: number,
+  id: string,
+  amount: string,
+  available: string,
+  hold: string | null,
+  writtenOff: string | null,
+  key: string | null,
+  model: string | null,
+  usage: PackedUsage | null,
+  dimensions: JournalLine['dimensions'] | null,
+  reason: string | null,
+];
+
+/** Its cost is text, if it has one. */
+type PackedUsage = Omit<SettledUsage, 'cost'> & { readonly cost?: bigint | string };
 
 export function packLine(line: JournalLine): string {
-  const { usage } = line;
-  const packed: Packed<Omit<JournalLine, 'usage'>, LineAmounts> & {
-    readonly usage: object | undefined;
-  } = {
-    // First those that `unpackSummands` reads.
-    type: line.type,
-    at: line.at,
-    amount: textOf(line.amount),
-    writtenOff: textOf(line.writtenOff),
-    seq: textOf(line.seq),
-    id: line.id,
-    available: textOf(line.available),
-    hold: textOf(line.hold),
-    key: line.key,
-    model: line.model,
-    usage: usage?.cost === undefined ? usage : { ...usage, cost: textOf(usage.cost) },
-    dimensions: line.dimensions,
-    reason: line.reason,
-  };
+  const packed: PackedLine = [
+    line.type,
+    String(line.seq),
+    line.at,
+    line.id,
+    String(line.amount),
+    String(line.available),
+    textOf(line.hold),
+    textOf(line.writtenOff),
+    line.key ?? null,
+    line.model ?? null,
+    line.usage ? packUsage(line.usage) : null,
+    line.dimensions ?? null,
+    line.reason ?? null,
+  ];
   return JSON.stringify(packed);
 }
 
 export function unpackLine(packed: string): JournalLine {
-  const line: Omit<JournalLine, LineAmounts | 'usage'> & {
-    readonly [name in LineAmounts]?: string;
-  } & { readonly usage?: PackedUsage } = JSON.parse(packed);
-  const { seq = '', amount = '', available = '', hold, writtenOff, usage, ...rest } = line;
+  const line: PackedLine = JSON.parse(packed);
+  const [type, seq, at, id, amount, available, ...rest] = line;
+  const [hold, writtenOff, key, model, usage, dimensions, reason] = rest;
   return {
-    ...rest,
+    type,
     seq: BigInt(seq),
+    at,
+    id,
     amount: BigInt(amount),
     available: BigInt(available),
-    ...(hold !== undefined && { hold: BigInt(hold) }),
-    ...(writtenOff !== undefined && { writtenOff: BigInt(writtenOff) }),
-    ...(usage && { usage: unpackUsage(usage) }),
+    ...(hold !== null && { hold: BigInt(hold) }),
+    ...(writtenOff !== null && { writtenOff: BigInt(writtenOff) }),
+    ...(key !== null && { key }),
+    ...(model !== null && { model }),
+    ...(usage !== null && { usage: unpackUsage(usage) }),
+    ...(dimensions && { dimensions }),
+    ...(reason !== null && { reason }),
   };
 }
 
-/** The most bytes that the summands of a packed line take. */
-export const MAX_SUMMANDS_BYTES = 160;
-const SUMMANDS = /^\{"type":"(\w)","at":([^,"]+),"amount":"(-?\d+)"(?:,"writtenOff":"(-?\d+)")?,"seq"/;
-
-/**
- * What a compaction adds up. A full journal compacts a line for each that is written.
- *
- * @param head - the first `MAX_SUMMANDS_BYTES` of a packed line
- */
-export function unpackSummands(
-  head: string,
-): Pick<JournalLine, 'at' | 'amount'> & { readonly type: string; readonly writtenOff: bigint } {
-  const [, type, at, amount, writtenOff = '0'] = SUMMANDS.exec(head) ?? [];
-  if (type === undefined || amount === undefined) throw new TypeError('The text is not that of a line');
-  return { type, at: Number(at), amount: BigInt(amount), writtenOff: BigInt(writtenOff) };
+function packUsage(usage: SettledUsage): PackedUsage {
+  return usage.cost === undefined ? usage : { ...usage, cost: String(usage.cost) };
 }
 
 function unpackUsage({ cost, ...usage }: PackedUsage): SettledUsage {
   return { ...usage, ...(cost !== undefined && { cost: BigInt(cost) }) };
 }
 
-function textOf(amount: bigint | undefined): string | undefined {
-  return amount === undefined ? undefined : String(amount);
+function textOf(amount: bigint | undefined): string | null {
+  return amount === undefined ? null : String(amount);
 }

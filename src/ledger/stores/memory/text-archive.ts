@@ -44,12 +44,11 @@ export class TextArchive<Retention extends string> {
     return index * SLAB_BYTES + at;
   }
 
-  /** @param most - bytes to read, from its beginning */
-  read(place: number, most: number = Infinity): string {
+  read(place: number): string {
     const { memory } = this.#slabAt(Math.floor(place / SLAB_BYTES));
     const at = place % SLAB_BYTES;
     const from = at + LENGTH_BYTES;
-    return memory.toString('utf8', from, from + Math.min(memory.readUInt32LE(at), most));
+    return memory.toString('utf8', from, from + memory.readUInt32LE(at));
   }
 
   delete(place: number): void {
