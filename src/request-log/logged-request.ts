@@ -76,15 +76,79 @@ const MAX_ATTEMPTS = 16;
 /** Longer texts of providers and clients are cut. */
 const MAX_TEXT = 256;
 
-/** As it is given to JSON, which leaves out what is undefined: each copy costs as much as the rest. */
-type Written<Members> = { readonly [Name in keyof Members]: Members[Name] | undefined };
+/**
+ * What is written of a request: lists, because the names of the members would take half of the log. Its id and its account are
+ * columns of the row.
+ */
+const REQUEST = [
+  'createdAt',
+  'key',
+  'endpoint',
+  'status',
+  'code',
+  'model',
+  'provider',
+  'upstreamModel',
+  'byok',
+  'streamed',
+  'firstByteMs',
+  'durationMs',
+  'ending',
+  'finishReason',
+  'state',
+  'charged',
+  'writtenOff',
+  'cost',
+  'price',
+  'dimensions',
+  'clientRequestId',
+  'attempts',
+  'usage',
+] as const;
 
-interface WrittenRequest extends Omit<Written<LoggedRequest>, 'createdAt' | 'attempts' | 'usage'> {
-  /** In ms since the epoch. */
+const ATTEMPT = [
+  'provider',
+  'model',
+  'afterMs',
+  'durationMs',
+  'status',
+  'code',
+  'upstreamCode',
+  'upstreamRequestId',
+] as const;
+
+const USAGE = [
+  'promptTokens',
+  'cachedTokens',
+  'cacheWriteTokens',
+  'cacheWriteHourTokens',
+  'audioPromptTokens',
+  'imagePromptTokens',
+  'completionTokens',
+  'reasoningTokens',
+  'audioCompletionTokens',
+  'imageCompletionTokens',
+  'webSearches',
+  'toolCalls',
+  'source',
+] as const;
+
+/** The values of these members; JSON makes null of what is undefined. */
+type Packed<Names extends readonly PropertyKey[], Members> = {
+  readonly [Index in keyof Names]: Members[Names[Index] & keyof Members] | undefined;
+};
+
+/** With lists, and with its time in ms since the epoch. */
+interface ListedRequest extends Omit<LoggedRequest, 'id' | 'account' | 'createdAt' | 'attempts' | 'usage'> {
   readonly createdAt: number;
-  readonly attempts: readonly Written<LoggedAttempt>[];
-  readonly usage: Written<LoggedRequest['usage'] & object> | undefined;
+  readonly attempts: readonly PackedAttempt[];
+  readonly usage?: PackedUsage;
 }
+
+type LoggedUsage = Required<LoggedRequest>['usage'];
+type PackedRequest = Packed<typeof REQUEST, Required<ListedRequest>>;
+type PackedAttempt = Packed<typeof ATTEMPT, LoggedAttempt>;
+type PackedUsage = Packed<typeof USAGE, LoggedUsage>;
 
 /**
  * The row of a request; `readRow` is the other way.
@@ -94,93 +158,108 @@ interface WrittenRequest extends Omit<Written<LoggedRequest>, 'createdAt' | 'att
  */
 export function rowOf(ended: ResponseEnded, settled: Settled | undefined, replaces: boolean): RequestLogRow {
   const { requestId: id, account = '' } = ended;
-  const json = JSON.stringify(written(ended, settled));
+  const json = JSON.stringify(packed(ended, settled));
   return replaces ? { id, account, json, replaces } : { id, account, json };
 }
 
-function written(ended: ResponseEnded, settled: Settled | undefined): WrittenRequest {
-  const { requestId, startedAt, account = '', key = '', endpoint, status, errorCode, model } = ended;
-  const { stream, firstByteMs, durationMs, ending, finishReason, clientRequestId, admitted } = ended;
-  const provider = settled?.provider ?? ended.provider;
-  const upstreamModel = settled?.upstreamModel ?? ended.upstreamModel;
-  return {
-    id: requestId,
-    createdAt: startedAt,
-    account,
-    key,
-    endpoint: endpoint === 'metered' ? 'metered' : 'completions',
-    status,
-    code: errorCode,
-    model: model ?? settled?.model,
-    provider,
-    upstreamModel,
-    byok: settled?.byok,
-    streamed: stream,
-    attempts: writtenAttempts(ended),
-    firstByteMs,
-    durationMs,
-    ending: ending ?? settled?.ending,
-    finishReason: finishReason?.slice(0, MAX_TEXT),
-    state: !admitted ? 'refused' : !settled ? 'unsettled' : settled.voided ? 'voided' : 'settled',
-    charged: settled?.charged ?? '0.00',
-    writtenOff: settled && !/^[0.]+$/.test(settled.writtenOff) ? settled.writtenOff : undefined,
-    cost: settled?.cost,
-    price: settled?.price,
-    usage: settled?.usage && writtenUsage(settled.usage, settled.usageSource),
-    dimensions: settled?.dimensions,
-    clientRequestId,
-  };
+function packed(ended: ResponseEnded, settled: Settled | undefined): PackedRequest {
+  const { finishReason } = ended;
+  return [
+    ended.startedAt,
+    ended.key ?? '',
+    ended.endpoint === 'metered' ? 'metered' : 'completions',
+    ended.status,
+    ended.errorCode,
+    ended.model ?? settled?.model,
+    settled?.provider ?? ended.provider,
+    settled?.upstreamModel ?? ended.upstreamModel,
+    settled?.byok,
+    ended.stream,
+    ended.firstByteMs,
+    ended.durationMs,
+    ended.ending ?? settled?.ending,
+    finishReason?.slice(0, MAX_TEXT),
+    !ended.admitted ? 'refused' : !settled ? 'unsettled' : settled.voided ? 'voided' : 'settled',
+    settled?.charged ?? '0.00',
+    settled && !/^[0.]+$/.test(settled.writtenOff) ? settled.writtenOff : undefined,
+    settled?.cost,
+    settled?.price,
+    settled?.dimensions,
+    ended.clientRequestId,
+    packedAttempts(ended),
+    settled?.usage && packedUsage(settled.usage, settled.usageSource),
+  ];
 }
 
-function writtenUsage(
-  usage: Usage,
-  source: Settled['usageSource'],
-): Written<Required<LoggedRequest['usage'] & object>> {
-  return {
-    promptTokens: usage.promptTokens,
-    cachedTokens: usage.cachedTokens,
-    cacheWriteTokens: usage.cacheWriteTokens,
-    cacheWriteHourTokens: usage.cacheWriteHourTokens,
-    audioPromptTokens: usage.audioPromptTokens,
-    imagePromptTokens: usage.imagePromptTokens,
-    completionTokens: usage.completionTokens,
-    reasoningTokens: usage.reasoningTokens,
-    audioCompletionTokens: usage.audioCompletionTokens,
-    imageCompletionTokens: usage.imageCompletionTokens,
-    webSearches: usage.webSearches,
-    toolCalls: usage.toolCalls,
+function packedUsage(usage: Usage, source: Settled['usageSource']): PackedUsage {
+  return [
+    usage.promptTokens,
+    usage.cachedTokens,
+    usage.cacheWriteTokens,
+    usage.cacheWriteHourTokens,
+    usage.audioPromptTokens,
+    usage.imagePromptTokens,
+    usage.completionTokens,
+    usage.reasoningTokens,
+    usage.audioCompletionTokens,
+    usage.imageCompletionTokens,
+    usage.webSearches,
+    usage.toolCalls,
     source,
-  };
+  ];
 }
 
-function writtenAttempts({ attempts, startedAt }: ResponseEnded): readonly Written<LoggedAttempt>[] {
+function packedAttempts({ attempts, startedAt }: ResponseEnded): readonly PackedAttempt[] {
   const [only] = attempts;
   // Almost every request has one.
-  if (only && attempts.length === 1) return [writtenAttempt(only, startedAt)];
-  return attempts.slice(0, MAX_ATTEMPTS).map((attempt) => writtenAttempt(attempt, startedAt));
+  if (only && attempts.length === 1) return [packedAttempt(only, startedAt)];
+  return attempts.slice(0, MAX_ATTEMPTS).map((attempt) => packedAttempt(attempt, startedAt));
 }
 
-function writtenAttempt(attempt: AttemptEnded, arrivedAt: number): Written<LoggedAttempt> {
-  const { provider, model, startedAt, durationMs, status, errorCode, upstreamErrorCode } = attempt;
-  return {
-    provider,
-    model,
-    afterMs: Math.max(0, startedAt - arrivedAt),
-    durationMs,
-    status,
-    code: errorCode,
-    upstreamCode: upstreamErrorCode?.slice(0, MAX_TEXT),
-    upstreamRequestId: attempt.upstreamRequestId,
-  };
+function packedAttempt(attempt: AttemptEnded, arrivedAt: number): PackedAttempt {
+  return [
+    attempt.provider,
+    attempt.model,
+    Math.max(0, attempt.startedAt - arrivedAt),
+    attempt.durationMs,
+    attempt.status,
+    attempt.errorCode,
+    attempt.upstreamErrorCode?.slice(0, MAX_TEXT),
+    attempt.upstreamRequestId,
+  ];
 }
 
 /** Undefined for a row that isn't one of this release's. */
-export function readRow({ json }: RequestLogRow): LoggedRequest | undefined {
+export function readRow({ id, account, json }: RequestLogRow): LoggedRequest | undefined {
+  const row = valuesIn(json);
+  if (row?.length !== REQUEST.length) return undefined;
+  const { createdAt, attempts, usage, ...request } = unpacked<ListedRequest>(REQUEST, row);
+  return {
+    id,
+    createdAt: new Date(createdAt),
+    account,
+    ...request,
+    attempts: attempts.map((attempt) => unpacked<LoggedAttempt>(ATTEMPT, attempt)),
+    ...(usage && { usage: unpacked<LoggedUsage>(USAGE, usage) }),
+  };
+}
+
+function valuesIn(json: string): readonly unknown[] | undefined {
   try {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `rowOf` wrote it
-    const request = JSON.parse(json) as Omit<LoggedRequest, 'createdAt'> & { readonly createdAt: number };
-    return { ...request, createdAt: new Date(request.createdAt) };
+    const values: unknown = JSON.parse(json);
+    return Array.isArray(values) ? values : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** An object of the values that aren't null. */
+function unpacked<Members>(names: readonly (keyof Members)[], values: readonly unknown[]): Members {
+  const members: { [Name in keyof Members]?: unknown } = {};
+  for (const [index, name] of names.entries()) {
+    const value = values[index] ?? undefined;
+    if (value !== undefined) members[name] = value;
+  }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `rowOf` packed them
+  return members as Members;
 }

@@ -3,7 +3,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RequestIds } from '../../../src/ledger/contract/request-ids.ts';
 import type { RequestLogRow } from '../../../src/ledger/contract/request-log.ts';
 import { MemoryRequestLog } from '../../../src/ledger/stores/memory/memory-request-log.ts';
+import { type LoggedRequest, readRow, rowOf } from '../../../src/request-log/logged-request.ts';
 import { idAt } from '../../../src/request-log/search.ts';
+import { textUsage } from '../../../src/metering/usage-dialects.ts';
 import type { ResponseEnded, Settled } from '../../../src/observability/hooks.ts';
 import { RequestLogWriter, type RequestLogOptions } from '../../../src/request-log/request-log.ts';
 
@@ -47,6 +49,12 @@ class Log {
 
   refused(account = 'acme'): string {
     return this.ended({ admitted: false, status: 429, errorCode: 'rate_limit_exceeded', account });
+  }
+
+  /** What the store has of it. */
+  async written(id: string): Promise<LoggedRequest | undefined> {
+    const row = await this.store.find(id);
+    return row && readRow(row);
   }
 
   settled(requestId: string): void {
@@ -94,6 +102,89 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+describe('a row of the log', () => {
+  it('is the request again, with all that it may have', () => {
+    const usage = { ...textUsage(1200, 30), cachedTokens: 7, cacheWriteHourTokens: 0, toolCalls: 2 };
+    const target = { provider: 'loopback', model: 'fast', startedAt: 1_700_000_000_004, durationMs: 8.25 };
+    const failed = { ...target, errorCode: 'upstream_unreachable', upstreamErrorCode: 'ECONNREFUSED' };
+    const ended = {
+      ...ENDED,
+      requestId: 'r1',
+      startedAt: 1_700_000_000_000,
+      attempts: [
+        { ...failed, host: 'h', port: 1 },
+        { ...target, host: 'h', port: 1, status: 200, upstreamRequestId: 'up-1' },
+      ],
+      errorCode: 'upstream_cut',
+      firstByteMs: 9.5,
+      finishReason: 'stop',
+      clientRequestId: 'mine',
+    };
+    const settled = {
+      ...SETTLED,
+      requestId: 'r1',
+      byok: false,
+      writtenOff: '0.01',
+      cost: '0.20',
+      price: 'v1',
+      usage,
+      dimensions: { user: 'u"1' },
+    };
+    expect(readRow(rowOf(ended, settled, false))).toStrictEqual({
+      id: 'r1',
+      createdAt: new Date(1_700_000_000_000),
+      account: 'acme',
+      key: 'k1',
+      endpoint: 'completions',
+      status: 200,
+      code: 'upstream_cut',
+      model: 'acme/fast',
+      provider: 'loopback',
+      upstreamModel: 'fast',
+      byok: false,
+      streamed: false,
+      firstByteMs: 9.5,
+      durationMs: 12.5,
+      ending: 'finished',
+      finishReason: 'stop',
+      state: 'settled',
+      charged: '0.25',
+      writtenOff: '0.01',
+      cost: '0.20',
+      price: 'v1',
+      dimensions: { user: 'u"1' },
+      clientRequestId: 'mine',
+      attempts: [
+        {
+          provider: 'loopback',
+          model: 'fast',
+          afterMs: 4,
+          durationMs: 8.25,
+          code: 'upstream_unreachable',
+          upstreamCode: 'ECONNREFUSED',
+        },
+        {
+          provider: 'loopback',
+          model: 'fast',
+          afterMs: 4,
+          durationMs: 8.25,
+          status: 200,
+          upstreamRequestId: 'up-1',
+        },
+      ],
+      usage: { ...usage, source: 'upstream' },
+    });
+  });
+
+  it('is nothing to a release that has another form of it', () => {
+    const row = rowOf({ ...ENDED, requestId: 'r1', startedAt: 0 }, undefined, false);
+    for (const json of ['{"id":"r1"}', '[1]', row.json.replace(/\]$/, ',null]'), row.json.slice(0, -1)]) {
+      expect(readRow({ ...row, json })).toBeUndefined();
+    }
+    expect(readRow(row)).toMatchObject({ id: 'r1', state: 'unsettled' });
+  });
+});
+
 describe('the writer of the log of requests', () => {
   it('writes a second after the response, and nothing on its path', async () => {
     const log = new Log();
@@ -104,7 +195,7 @@ describe('the writer of the log of requests', () => {
     expect(log.store.batches).toEqual([]);
     await vi.advanceTimersByTimeAsync(1);
     expect(log.store.batches).toEqual([1]);
-    expect((await log.store.find(id))?.json).toContain('"charged":"0.25"');
+    expect(await log.written(id)).toMatchObject({ charged: '0.25' });
   });
 
   it('writes in batches of at most 100, the first as soon as it is full', async () => {
@@ -157,10 +248,10 @@ describe('the writer of the log of requests', () => {
     await vi.advanceTimersByTimeAsync(1000);
     expect(await log.store.find(id)).toBeUndefined();
     await vi.advanceTimersByTimeAsync(2000);
-    expect((await log.store.find(id))?.json).toContain('"state":"unsettled"');
+    expect(await log.written(id)).toMatchObject({ state: 'unsettled' });
     log.settled(id);
     await vi.advanceTimersByTimeAsync(1000);
-    expect((await log.store.find(id))?.json).toContain('"state":"settled"');
+    expect(await log.written(id)).toMatchObject({ state: 'settled' });
     expect(await log.store.page({ from: '0', before: 'z', limit: 10 })).toHaveLength(1);
   });
 
@@ -334,6 +425,6 @@ describe('the writer of the log of requests', () => {
     const log = new Log();
     const id = log.ended();
     await log.writer.close();
-    expect((await log.store.find(id))?.json).toContain('"state":"unsettled"');
+    expect(await log.written(id)).toMatchObject({ state: 'unsettled' });
   });
 });

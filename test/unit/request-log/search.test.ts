@@ -1,8 +1,28 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { RequestIds } from '../../../src/ledger/contract/request-ids.ts';
+import type { RequestLogRow } from '../../../src/ledger/contract/request-log.ts';
 import { MemoryRequestLog } from '../../../src/ledger/stores/memory/memory-request-log.ts';
+import type { ResponseEnded } from '../../../src/observability/hooks.ts';
+import { rowOf } from '../../../src/request-log/logged-request.ts';
 import { searchLog } from '../../../src/request-log/search.ts';
+
+function row(requestId: string, status: number): RequestLogRow {
+  const ended: ResponseEnded = {
+    requestId,
+    startedAt: 0,
+    endpoint: 'completions',
+    method: 'POST',
+    path: '/v1/chat/completions',
+    status,
+    account: 'acme',
+    stream: false,
+    attempts: [],
+    durationMs: 1,
+    admitted: true,
+  };
+  return rowOf(ended, undefined, false);
+}
 
 /** By this clock each reading is past the end of a slice, so that one has as few rows as possible: 16. */
 let now = performance.now();
@@ -19,8 +39,7 @@ describe('a search of the log of requests', () => {
   it('reads a few rows in a turn of the event loop, however many searches run', async () => {
     const log = new MemoryRequestLog();
     const ids = new RequestIds();
-    const json = JSON.stringify({ status: 200, attempts: [] });
-    await log.append(Array.from({ length: 1200 }, () => ({ id: ids.next(), account: 'acme', json })));
+    await log.append(Array.from({ length: 1200 }, () => row(ids.next(), 200)));
     const read = vi.spyOn(JSON, 'parse');
     const turns: number[] = [];
     const note = (): void => {
@@ -39,9 +58,7 @@ describe('a search of the log of requests', () => {
     const log = new MemoryRequestLog();
     const ids = new RequestIds();
     const rows = Array.from({ length: 40 }, (_, n) => {
-      const id = ids.next();
-      const json = JSON.stringify({ id, status: n % 2 === 0 ? 200 : 429, attempts: [] });
-      return { id, account: 'acme', json };
+      return row(ids.next(), n % 2 === 0 ? 200 : 429);
     });
     await log.append(rows);
     const newest = rows.toReversed().filter((_, n) => n % 2 === 1);
