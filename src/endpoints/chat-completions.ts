@@ -1,7 +1,7 @@
 import { type Answer, isLater } from '../async/answer.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
-import { type BodyChunks, freeChunks } from '../http/body-chunks.ts';
+import { freeChunks } from '../http/body-chunks.ts';
 import { type BufferedBytes, readChatRequest } from '../http/read-body.ts';
 import { readClientRouting } from '../http/client-routing.ts';
 import { parametersOf } from '../http/request-parameters.ts';
@@ -10,23 +10,20 @@ import type { ClientConnection, Exchange } from '../http/exchange.ts';
 import type { Caller } from '../keys/caller.ts';
 import { hashIdempotencyKey, idempotencyKeyOf } from '../keys/idempotency-key.ts';
 import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
-import type { PerTarget, Target } from '../catalog/model.ts';
+import type { PerTarget } from '../catalog/model.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
 import type { Failover, FailoverResult } from '../upstream/failover.ts';
 import type { ModelDiscovery } from '../upstream/model-discovery.ts';
 import type { RecentErrors } from '../upstream/recent-errors.ts';
 import type { RunningAttempts } from '../upstream/attempt.ts';
 import { type AdmitServices, type AdmittedRequest, admitRequest, planFor } from './admit-request.ts';
+import { ClientBody } from './client-body.ts';
 import type { ParallelGuard } from './parallel-guard.ts';
 import { guardBeside, requestHooks } from './request-hooks.ts';
 import { saidDimensions } from './said-dimensions.ts';
 import { likelyTokens, takeRoom } from './take-room.ts';
 import { relayAnswer, relayedAnswer, type RelayServices } from './relay-answer.ts';
 import { RequestProgress } from './request-progress.ts';
-import { limitFor } from '../billing/admission.ts';
-import { memberEdits, withMovedLimit } from '../http/apply-body-rules.ts';
-import { spliceRequest } from '../http/splice-request.ts';
-import type { OutgoingBody } from '../upstream/provider-client.ts';
 
 export interface ChatCompletionServices extends AdmitServices, RelayServices {
   readonly catalog: Catalog;
@@ -167,13 +164,10 @@ function send(
   admitted: AdmittedRequest,
   { exchange, client, caller, startedAt }: IncomingRequest,
   progress: RequestProgress,
-  { failover, onError: report }: ChatCompletionServices,
+  { failover, onError }: ChatCompletionServices,
 ): Promise<FailoverResult> {
   const { read, hold, targets, conversation, room } = admitted;
   const { request: asked } = read;
-  const onError = (error: Error): void => {
-    report(error, exchange.id);
-  };
   const request = {
     requestId: exchange.id,
     account: caller.account,
@@ -202,34 +196,4 @@ export function catalogFor(
   const { catalog, discovery } = services;
   if (catalog.get(model) || !discovery.pending) return catalog;
   return discovery.pending.then(() => services.catalog);
-}
-
-/** The client's request body, spliced for each target. */
-export class ClientBody implements OutgoingBody {
-  readonly #admitted: Pick<AdmittedRequest, 'read' | 'members' | 'hold'>;
-  readonly #onError: (error: Error) => void;
-
-  /** @param onError - called with the cause if a function in a target's body rules fails */
-  constructor(admitted: Pick<AdmittedRequest, 'read' | 'members' | 'hold'>, onError: (error: Error) => void) {
-    this.#admitted = admitted;
-    this.#onError = onError;
-  }
-
-  /** @throws {UpstreamError} if a function in the target's body rules fails */
-  for(target: Target): (includeUsage: boolean) => BodyChunks {
-    const { body, model, modelId } = target;
-    const { read, members, hold } = this.#admitted;
-    const request = body?.limit === undefined ? read.request : withMovedLimit(read.request, body.limit);
-    const { edit: outputLimit } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
-    const edited = model === request.model ? undefined : model;
-    if (!body) {
-      return (includeUsage) =>
-        spliceRequest(read.body, request, { model: edited, outputLimit, includeUsage });
-    }
-    const { account, key } = hold.terms.caller;
-    const caller = { account, key, model: modelId };
-    const ruled = memberEdits(body.rules, members, request.routingFields, caller, this.#onError);
-    return (includeUsage) =>
-      spliceRequest(read.body, request, { model: edited, outputLimit, members: ruled, includeUsage });
-  }
 }

@@ -23,8 +23,10 @@ import { IncludeUsageSupport } from './stream-traits.ts';
 
 /** Writes a client's body for a target. */
 export interface OutgoingBody {
-  /** Returns the bytes for this target; they may be sent several times. */
-  for(target: Target): (includeUsage: boolean) => BodyChunks;
+  for(target: Target): {
+    /** They may be sent several times. */
+    bytes(includeUsage: boolean): BodyChunks;
+  };
 }
 
 /** A client's request, before a target is chosen. */
@@ -49,7 +51,7 @@ export interface ProviderRequest extends ForwardedRequest {
   /** Arrival time of the client's request, from `performance.now()`. */
   readonly startedAt: number;
   /** Called when a key is ejected, or a provider rejects a field. */
-  readonly onError: (error: Error) => void;
+  readonly onError: (error: Error, requestId: string) => void;
   readonly trace: RequestTrace | undefined;
 }
 
@@ -57,7 +59,7 @@ export interface ProviderRequest extends ForwardedRequest {
 interface TargetRequest extends AttemptTerms {
   readonly request: ProviderRequest;
   readonly target: Target;
-  readonly body: (includeUsage: boolean) => BodyChunks;
+  readonly body: ReturnType<OutgoingBody['for']>;
   readonly byokKey: string | undefined;
 }
 
@@ -148,7 +150,7 @@ export class ProviderClient {
 
   async #sendAskingUsage(targeted: TargetRequest): Promise<SendResult> {
     const { target, request } = targeted;
-    const { account, client, onError } = request;
+    const { requestId, account, client, onError } = request;
     const first = await this.#sendWithKey(targeted, true);
     if (isSuccess(first.answer)) this.#includeUsage.markSupported(target);
     if (first.answer.status !== 400 && first.answer.status !== 422) return first;
@@ -158,7 +160,7 @@ export class ProviderClient {
     answer.body.destroy();
     const second = await this.#sendWithKey(targeted, false);
     const news = isSuccess(second.answer) ? this.#includeUsage.markUnsupported(target, account) : undefined;
-    if (news) onError(news);
+    if (news) onError(news, requestId);
     return second;
   }
 
@@ -284,7 +286,7 @@ export class ProviderClient {
     );
     Object.assign(error, { provider: provider.name, model, ...(cause !== undefined && { cause }) });
     this.#errors.add(target, request.requestId, error);
-    request.onError(error);
+    request.onError(error, request.requestId);
   }
 
   /**
@@ -324,7 +326,7 @@ export class ProviderClient {
     const { target, request, body, client } = targeted;
     client.throwIfDisconnected();
     const trace = request.trace?.attempt(target);
-    const outgoing = upstreamRequest(target, request, apiKey, body(includeUsage), trace);
+    const outgoing = upstreamRequest(target, request, apiKey, body.bytes(includeUsage), trace);
     return attempt(outgoing, targeted, trace);
   }
 }
