@@ -115,30 +115,51 @@ const MIN_INSERTED = 1024;
 
 /** The edit of a request's output limit for a target: no answer exceeds its model's limit or its hold.
  * @param covered - the limit that the hold covers, if that is less than requested
- * @returns also the limit to announce to the client, if it isn't the client's own
  */
-export function limitFor(
+export function limitEdit(
   target: Target,
   request: ChatRequest,
   quote: Quote,
   covered: number | undefined,
-): { readonly edit: OutputLimitEdit | undefined; readonly announced: number | undefined } {
-  const { output } = target;
+): OutputLimitEdit | undefined {
+  const tokens = outputTokens(target, request, quote, covered);
+  if (tokens === 0) return undefined;
   const { obeyed, only } = limitsOf(target);
+  const field = obeyed.find((each) => limitIn(each, request) !== undefined) ?? obeyed[0];
+  const inserts = insertsLimit(target, covered);
+  return { field, tokens, inserts, moves: only || inserts };
+}
+
+/** The output limit to announce to the client; undefined if it is the client's own, or there is none. */
+export function announcedLimit(
+  target: Target,
+  request: ChatRequest,
+  quote: Quote,
+  covered: number | undefined,
+): number | undefined {
+  const tokens = outputTokens(target, request, quote, covered);
   const given = givenLimit(request);
-  const inserts = covered !== undefined || output.insertsLimit;
+  const isRouters = given > tokens || (given === 0 && insertsLimit(target, covered));
+  return tokens > 0 && isRouters ? tokens : undefined;
+}
+
+function insertsLimit({ output }: Target, covered: number | undefined): boolean {
+  return covered !== undefined || output.insertsLimit;
+}
+
+/** Most tokens that a target's answer may have; 0 without a limit. */
+function outputTokens(
+  { output }: Target,
+  request: ChatRequest,
+  quote: Quote,
+  covered: number | undefined,
+): number {
+  const given = givenLimit(request);
   let tokens = Math.min(covered ?? Infinity, output.maxTokens ?? Infinity);
   if (given === 0 && output.insertsLimit && output.contextWindow !== undefined) {
     tokens = Math.min(tokens, Math.max(output.contextWindow - quote.promptTokens, MIN_INSERTED));
   }
-  if (tokens === Infinity) tokens = given;
-  if (tokens === 0) return { edit: undefined, announced: undefined };
-  const field = obeyed.find((each) => limitIn(each, request) !== undefined) ?? obeyed[0];
-  const isRouterLimit = given > tokens || (given === 0 && inserts);
-  return {
-    edit: { field, tokens, inserts, moves: only || inserts },
-    announced: isRouterLimit ? tokens : undefined,
-  };
+  return tokens === Infinity ? given : tokens;
 }
 
 /** The smallest hold that admits a request. */

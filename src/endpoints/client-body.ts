@@ -1,4 +1,4 @@
-import { limitFor } from '../billing/admission.ts';
+import { limitEdit } from '../billing/admission.ts';
 import type { Target } from '../catalog/model.ts';
 import { type BodyRule, memberEdits, withMovedLimit } from '../http/apply-body-rules.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
@@ -27,7 +27,7 @@ export class ClientBody implements OutgoingBody {
     const { body, model } = target;
     const { read, hold } = this.#admitted;
     const request = body?.limit === undefined ? read.request : withMovedLimit(read.request, body.limit);
-    const { edit: outputLimit } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
+    const outputLimit = limitEdit(target, request, hold.terms.quote, hold.outputLimit);
     const edited = model === request.model ? undefined : model;
     const members = body && this.#editsBy(body.rules, target);
     return new TargetBody(read, request, { model: edited, outputLimit, members });

@@ -1,6 +1,6 @@
 import type { Answer } from '../async/answer.ts';
 import { AdaptiveHold } from '../billing/adaptive-hold.ts';
-import { limitFor } from '../billing/admission.ts';
+import { announcedLimit } from '../billing/admission.ts';
 import type { RelayedAnswer } from '../billing/charge-policy.ts';
 import type { Hold } from '../billing/hold.ts';
 import { AnswerEditor } from '../http/answer-editor.ts';
@@ -63,7 +63,7 @@ export function relayAnswer(
   const shownModel = target.modelId === model.id ? request.model : target.modelId;
   const editor = editorFor(target, shownModel, hold, { status: answer.status, meter });
   const requiresTermination = termination.expectedOf(target, account);
-  const { announced } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
+  const announced = announcedLimit(target, request, hold.terms.quote, hold.outputLimit);
   const options = {
     meter,
     filter,

@@ -47,7 +47,9 @@ export class UsageMeter implements EventStreamListener {
   #over = false;
   /** The usage of an answer that is over: it is asked for more than once. */
   #ended: Usage | undefined;
-  readonly #known: TemplateMatcher | undefined;
+  readonly #templates: EventTemplates | undefined;
+  /** Of a stream. */
+  #known: TemplateMatcher | undefined;
   #bom = 0;
   #errorText = '';
   /** When the first event of a stream ended, from `performance.now()`; comments are none. */
@@ -67,7 +69,7 @@ export class UsageMeter implements EventStreamListener {
     costField?: ReportedCostField,
     templates?: EventTemplates,
   ) {
-    this.#known = templates && new TemplateMatcher(templates);
+    this.#templates = templates;
     this.#reader = new UsageReader(dialect, choices, costField);
   }
 
@@ -191,6 +193,7 @@ export class UsageMeter implements EventStreamListener {
       } else if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d) {
         this.#format = 'event-stream';
         this.#stream = new EventStreamScanner(this);
+        this.#known = this.#templates && new TemplateMatcher(this.#templates);
         this.#stream.write(chunk, i);
         return;
       }

@@ -235,10 +235,12 @@ export class RequestTrace {
 
 /** Records one request to a provider. */
 export class AttemptTrace {
-  readonly #started: AttemptStarted;
+  readonly #target: TracedTarget;
+  readonly #requestId: string;
+  readonly #index: number;
+  readonly #startedAt = Date.now();
   readonly #since = performance.now();
   readonly #askHeaders: UpstreamHeaders | undefined;
-  readonly #healthKey: string;
   #status: number | undefined;
   #errorCode: string | undefined;
   #upstreamErrorCode: string | undefined;
@@ -248,28 +250,28 @@ export class AttemptTrace {
   upstreamRequestId: string | undefined;
 
   constructor(
-    { provider, model, healthKey }: TracedTarget,
+    target: TracedTarget,
     requestId: string,
     index: number,
     askHeaders: UpstreamHeaders | undefined,
   ) {
-    const { hostname, port, protocol } = provider.origin;
+    this.#target = target;
+    this.#requestId = requestId;
+    this.#index = index;
     this.#askHeaders = askHeaders;
-    this.#healthKey = healthKey;
-    this.#started = {
-      requestId,
-      index,
-      provider: provider.name,
-      model,
-      host: hostname,
-      port: port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
-      startedAt: Date.now(),
-    };
   }
 
   /** Adds the headers of hooks; existing ones are not replaced. */
   addHeaders(headers: Record<string, string>): void {
-    for (const given of this.#askHeaders?.(this.#started) ?? []) {
+    const askHeaders = this.#askHeaders;
+    if (!askHeaders) return;
+    const started = {
+      requestId: this.#requestId,
+      index: this.#index,
+      ...this.#where,
+      startedAt: this.#startedAt,
+    };
+    for (const given of askHeaders(started)) {
       for (const [name, value] of Object.entries(given)) {
         const key = name.toLowerCase();
         if (!Object.hasOwn(headers, key) && !FRAMING.has(key) && canBeHeader(key, value))
@@ -314,16 +316,25 @@ export class AttemptTrace {
   }
 
   toEvent(): AttemptEnded {
-    const { provider, model, host, port, startedAt } = this.#started;
+    const { provider, model, host, port } = this.#where;
+    const { healthKey } = this.#target;
+    const startedAt = this.#startedAt;
     const until = this.#failedAt ?? this.#endedAt ?? this.#answeredAt ?? this.#since;
     const durationMs = toMicroseconds(until - this.#since);
     const event: Writable<AttemptEnded> = { provider, model, host, port, startedAt, durationMs };
-    if (this.#healthKey !== model) event.wildcard = this.#healthKey;
+    if (healthKey !== model) event.wildcard = healthKey;
     if (this.#status !== undefined) event.status = this.#status;
     if (this.#errorCode !== undefined) event.errorCode = this.#errorCode;
     if (this.#upstreamErrorCode !== undefined) event.upstreamErrorCode = this.#upstreamErrorCode;
     if (this.upstreamRequestId !== undefined) event.upstreamRequestId = this.upstreamRequestId;
     return event;
+  }
+
+  get #where(): Pick<AttemptStarted, 'provider' | 'model' | 'host' | 'port'> {
+    const { provider, model } = this.#target;
+    const { hostname: host, port, protocol } = provider.origin;
+    const defaultPort = protocol === 'https:' ? 443 : 80;
+    return { provider: provider.name, model, host, port: port === '' ? defaultPort : Number(port) };
   }
 }
 

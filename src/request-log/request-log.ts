@@ -198,11 +198,7 @@ export class RequestLogWriter implements RequestLog {
       this.#add(rowOf(ended, settled, false));
       return;
     }
-    const [oldest] = this.#pending.size < MAX_PENDING ? [] : this.#pending.entries();
-    if (oldest) {
-      this.#writePending(oldest[1]);
-      this.#pending.delete(oldest[0]);
-    }
+    if (this.#pending.size === MAX_PENDING) this.#writeOldestPending();
     this.#pending.set(requestId, { ended, since: performance.now(), isWritten: false });
     this.#schedule();
   }
@@ -215,8 +211,10 @@ export class RequestLogWriter implements RequestLog {
       this.#add(rowOf(pending.ended, settled, pending.isWritten));
       return;
     }
-    const [oldest] = this.#early.size < MAX_EARLY ? [] : this.#early.values();
-    if (oldest) this.#early.delete(oldest.requestId);
+    if (this.#early.size === MAX_EARLY) {
+      const [oldest] = this.#early.values();
+      if (oldest) this.#early.delete(oldest.requestId);
+    }
     this.#early.set(requestId, settled);
   }
 
@@ -247,6 +245,13 @@ export class RequestLogWriter implements RequestLog {
     await this.flush();
     const waits = this.#waiting.length > 0 || [...this.#pending.values()].some(({ isWritten }) => !isWritten);
     if (waits) this.#schedule();
+  }
+
+  #writeOldestPending(): void {
+    const [oldest] = this.#pending.values();
+    if (!oldest) return;
+    this.#writePending(oldest);
+    this.#pending.delete(oldest.ended.requestId);
   }
 
   #writePending(pending: Pending): void {

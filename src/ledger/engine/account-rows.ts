@@ -272,11 +272,11 @@ export function endUserOfRow(id: string): { readonly key?: string; readonly endU
 /** A line of the journal that is to be written. */
 export type NewLine = Omit<JournalLine, 'seq' | 'at' | 'available'>;
 
-/** Appends the next line to the journal, with the current `available`. */
+/** Completes the line with the current `available`, and appends it to the journal. */
 export function writeLine(account: AccountRows, now: number, line: NewLine): void {
   const { totals } = account;
   totals.seq += 1n;
-  account.append({ ...line, seq: totals.seq, at: now, available: totals.available });
+  account.append(Object.assign(line, { seq: totals.seq, at: now, available: totals.available }));
 }
 
 /**

@@ -10,6 +10,8 @@ interface Slab {
   used: number;
   /** Texts that were not deleted. */
   texts: number;
+  /** It is written now. */
+  isOpen: boolean;
 }
 
 /**
@@ -53,13 +55,9 @@ export class TextArchive<Retention extends string> {
 
   delete(place: number): void {
     const index = Math.floor(place / SLAB_BYTES);
-    this.#slabAt(index).texts -= 1;
-    if (!this.#isOpen(index)) this.#releaseIfEmpty(index);
-  }
-
-  #isOpen(index: number): boolean {
-    for (const open of this.#open.values()) if (open === index) return true;
-    return false;
+    const slab = this.#slabAt(index);
+    slab.texts -= 1;
+    this.#releaseIfUnused(slab, index);
   }
 
   #slabAt(index: number): Slab {
@@ -72,9 +70,10 @@ export class TextArchive<Retention extends string> {
   #indexFor(bytes: number, retention: Retention): number {
     const open = this.#open.get(retention);
     if (open !== undefined) {
-      const { memory, used } = this.#slabAt(open);
-      if (used + bytes <= memory.length) return open;
-      this.#releaseIfEmpty(open);
+      const slab = this.#slabAt(open);
+      if (slab.used + bytes <= slab.memory.length) return open;
+      slab.isOpen = false;
+      this.#releaseIfUnused(slab, open);
     }
     const index = this.#unused.pop() ?? this.#slabs.length;
     // A text longer than a slab has one of its own.
@@ -82,14 +81,15 @@ export class TextArchive<Retention extends string> {
       memory: Buffer.allocUnsafeSlow(Math.max(bytes, this.#nextBytes)),
       used: 0,
       texts: 0,
+      isOpen: true,
     };
     this.#nextBytes = Math.min(SLAB_BYTES, 2 * this.#nextBytes);
     this.#open.set(retention, index);
     return index;
   }
 
-  #releaseIfEmpty(index: number): void {
-    if (this.#slabAt(index).texts > 0) return;
+  #releaseIfUnused({ texts, isOpen }: Slab, index: number): void {
+    if (texts > 0 || isOpen) return;
     this.#slabs[index] = undefined;
     this.#unused.push(index);
   }
