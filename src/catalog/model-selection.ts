@@ -27,11 +27,11 @@ export type AskedModels = readonly [AskedModel, ...AskedModel[]];
  */
 export function askedModels(
   name: string,
-  others: readonly string[],
+  others: readonly string[] | undefined,
   catalog: Catalog,
   readsSuffixes: boolean,
 ): AskedModels {
-  if (others.length === 0) return [askedModel(name, catalog, readsSuffixes)];
+  if (!others || others.length === 0) return [askedModel(name, catalog, readsSuffixes)];
   const asked = (each: string): AskedModel => askedModel(each, catalog, readsSuffixes);
   const byId = new Map<string, AskedModel>();
   for (const each of [name, ...others].map(asked)) {

@@ -10,12 +10,13 @@ import { ModelNotAllowedError, NoMatchingTargetError } from '../errors/model-err
 import { assertUnambiguous, namesOf } from '../http/apply-body-rules.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
 import { type BodyMembers, findMembers, NO_MEMBERS } from '../http/body-members.ts';
-import type { Exchange } from '../http/exchange.ts';
+import type { ClientConnection, Exchange } from '../http/exchange.ts';
 import type { ReadRequest } from '../http/read-body.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { Caller } from '../keys/caller.ts';
 import { countedAs } from '../keys/dimensions.ts';
 import type { Dimensions, IdempotencyKey } from '../ledger/contract/ledger-store.ts';
+import type { RequestTrace } from '../observability/request-trace.ts';
 import type { Settings } from '../options/resolve-options.ts';
 import { type ModelRequest, planRequest, type PlanServices, type RequestPlan } from './plan-request.ts';
 import type { RequestRoom, RoomServices } from '../upstream/request-room.ts';
@@ -28,6 +29,17 @@ export interface AdmitServices extends PlanServices, RoomServices {
   readonly authenticator: Pick<Authenticator, 'refresh' | 'reject'>;
   readonly billing: BillingService;
   readonly settings: Settings;
+}
+
+/** A request before its body is read. */
+export interface IncomingRequest {
+  readonly exchange: Exchange;
+  readonly client: ClientConnection;
+  readonly caller: Caller;
+  /** Arrival time, from `performance.now()`. */
+  readonly startedAt: number;
+  /** Undefined if no hook needs it. */
+  readonly trace: RequestTrace | undefined;
 }
 
 /** A request that was read and planned. */

@@ -16,7 +16,13 @@ import type { Failover, FailoverResult } from '../upstream/failover.ts';
 import type { ModelDiscovery } from '../upstream/model-discovery.ts';
 import type { RecentErrors } from '../upstream/recent-errors.ts';
 import type { RunningAttempts } from '../upstream/attempt.ts';
-import { type AdmitServices, type AdmittedRequest, admitRequest, planFor } from './admit-request.ts';
+import {
+  type AdmitServices,
+  type AdmittedRequest,
+  type IncomingRequest,
+  admitRequest,
+  planFor,
+} from './admit-request.ts';
 import { ClientBody } from './client-body.ts';
 import type { ParallelGuard } from './parallel-guard.ts';
 import { guardBeside, requestHooks } from './request-hooks.ts';
@@ -43,15 +49,6 @@ export interface ChatCompletionServices extends AdmitServices, RelayServices {
   readonly onError: (error: Error, requestId: string) => void;
 }
 
-/** A request before its body is read. */
-interface IncomingRequest {
-  readonly exchange: Exchange;
-  readonly client: ClientConnection;
-  readonly caller: Caller;
-  /** Arrival time, from `performance.now()`. */
-  readonly startedAt: number;
-}
-
 /** `POST /chat/completions`: read, plan, reserve, hold, send until a target answers, relay, settle. The app's hooks may name the model
  * before the plan, and check the request before the hold, or beside the call.
  *
@@ -70,16 +67,17 @@ export async function chatCompletion(
   const { account, key } = caller;
   active.account = account;
   active.key = key;
-  const incoming = { exchange, client, caller, startedAt };
+  const { trace } = active;
+  const incoming = { exchange, client, caller, startedAt, trace };
 
   const admitted = await admit(incoming, services, active);
   const { read, hold, room } = admitted;
-  active.trace?.admitted(read.body);
+  trace?.admitted(read.body);
 
   const progress = new RequestProgress(admitted, client, services, active);
   let guard: ParallelGuard | undefined;
   try {
-    guard = guardBeside(admitted, incoming, services, active.trace);
+    guard = guardBeside(admitted, incoming, services);
     const result = await send(admitted, incoming, progress, services);
     progress.answered(result);
     if (result.failure) services.onError(result.failure, exchange.id);
@@ -105,10 +103,11 @@ export async function chatCompletion(
 
 /** Reads a request, plans its targets and its maximum cost, and holds that. */
 async function admit(
-  { exchange, client, caller, startedAt }: IncomingRequest,
+  incoming: IncomingRequest,
   services: ChatCompletionServices,
   active: ActiveRequest,
 ): Promise<AdmittedRequest> {
+  const { exchange, client, caller, startedAt, trace } = incoming;
   const { settings } = services;
   const buffer = services.buffered.reserveFor(caller.account, caller.key);
   try {
@@ -119,7 +118,7 @@ async function admit(
     active.model = request.model;
     active.stream = request.stream;
     const said = saidDimensions(exchange.headers, request, settings.dimensions);
-    const hooks = requestHooks({ exchange, client, caller, said, buffer }, services, active.trace);
+    const hooks = requestHooks(incoming, said, buffer, services);
     const id = hooks ? await hooks.modelOf(read) : request.model;
     active.model = id;
     const fields = request.routingFields;
@@ -139,12 +138,12 @@ async function admit(
     };
     const planning = planFor(caller, headers, modelRequest, services);
     const planned = { read, modelRequest, plan: isLater(planning) ? await planning : planning };
-    active.trace?.modelResolved(planned.plan.model, request.stream);
+    trace?.modelResolved(planned.plan.model, request.stream);
     const idempotencyKey = givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, read.body);
     const checked = hooks ? await hooks.checked(planned) : planned;
     client.throwIfDisconnected();
     if (services.closing()) throw new RouterClosingError();
-    const taking = takeRoom(checked, { exchange, client, trace: active.trace }, services);
+    const taking = takeRoom(checked, incoming, services);
     const room = isLater(taking) ? await taking : taking;
     const admission = { exchange, idempotencyKey, said, startedAt, room };
     try {
@@ -162,7 +161,7 @@ async function admit(
 /** Sends the client's request to its targets, until one has an answer for the client. */
 function send(
   admitted: AdmittedRequest,
-  { exchange, client, caller, startedAt }: IncomingRequest,
+  { exchange, client, caller, startedAt, trace }: IncomingRequest,
   progress: RequestProgress,
   { failover, onError }: ChatCompletionServices,
 ): Promise<FailoverResult> {
@@ -183,7 +182,7 @@ function send(
     tokens: room?.tokens ?? likelyTokens(hold.terms.quote, asked),
     startedAt,
     onError,
-    trace: progress.trace,
+    trace,
   };
   return failover.firstAnswer({ targets, request, progress });
 }

@@ -71,7 +71,7 @@ export function planRequest(
   { id, request, headers, routing, readsSuffixes, parameters, catalog }: ModelRequest,
   { markups, breakers, conversations }: PlanServices,
 ): RequestPlan {
-  const asked = askedModels(id, routing?.models ?? [], catalog, readsSuffixes);
+  const asked = askedModels(id, routing?.models, catalog, readsSuffixes);
   if (caller.models) assertAllowed(caller.models, asked, catalog);
   const priced = pricedFor(caller, markups);
   const demands = demandsOf(caller, routing, parameters, request);

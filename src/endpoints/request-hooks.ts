@@ -1,13 +1,18 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
 import { type Answer, andThen } from '../async/answer.ts';
 import type { BodyBuffer, ReadRequest } from '../http/read-body.ts';
-import type { ClientConnection, Exchange } from '../http/exchange.ts';
-import type { Caller } from '../keys/caller.ts';
 import { countedAs } from '../keys/dimensions.ts';
 import type { Dimensions } from '../ledger/contract/ledger-store.ts';
-import type { RequestTrace } from '../observability/request-trace.ts';
 import type { HookCaller } from '../options/request-hooks.ts';
 import type { RunningAttempts } from '../upstream/attempt.ts';
-import { type AdmitServices, type AdmittedRequest, planFor, type PlannedRequest } from './admit-request.ts';
+import {
+  type AdmitServices,
+  type AdmittedRequest,
+  type IncomingRequest,
+  planFor,
+  type PlannedRequest,
+} from './admit-request.ts';
 import { guardRequest } from './guard-request.ts';
 import { hookCaller, type HookContext } from './hook-call.ts';
 import { ParallelGuard } from './parallel-guard.ts';
@@ -19,37 +24,42 @@ export interface RequestHookServices extends AdmitServices {
 }
 
 /** A request whose hooks are called. */
-interface HookedRequest {
-  readonly exchange: Exchange;
-  readonly client: ClientConnection;
-  readonly caller: Caller;
-  /** What the request says of whom and what it is for. */
-  readonly said: Dimensions | undefined;
-  /** Counts the bytes of its body. */
-  readonly buffer: BodyBuffer;
-}
+type HookedRequest = Pick<IncomingRequest, 'exchange' | 'client' | 'caller' | 'trace'>;
 
-/** The app's `route` and `guard` for a request before its hold; undefined if there is none. */
+/**
+ * The app's `route` and `guard` for a request before its hold; undefined if there is none.
+ *
+ * @param said - what the request says of whom and what it is for
+ * @param buffer - counts the bytes of its body
+ */
 export function requestHooks(
   request: HookedRequest,
+  said: Dimensions | undefined,
+  buffer: BodyBuffer,
   services: RequestHookServices,
-  trace: RequestTrace | undefined,
 ): RequestHooks | undefined {
   const { route, guard } = services.settings;
-  return route || (guard && !guard.parallel) ? new RequestHooks(request, services, trace) : undefined;
+  return route || (guard && !guard.parallel) ? new RequestHooks(request, said, buffer, services) : undefined;
 }
 
 class RequestHooks {
-  readonly #request: HookedRequest;
+  readonly #headers: IncomingHttpHeaders;
+  readonly #buffer: BodyBuffer;
   readonly #services: RequestHookServices;
   readonly #context: HookContext;
   readonly #caller: HookCaller;
 
-  constructor(request: HookedRequest, services: RequestHookServices, trace: RequestTrace | undefined) {
-    const { exchange, client, caller, said } = request;
-    this.#request = request;
+  constructor(
+    request: HookedRequest,
+    said: Dimensions | undefined,
+    buffer: BodyBuffer,
+    services: RequestHookServices,
+  ) {
+    const { exchange, caller } = request;
+    this.#headers = exchange.headers;
+    this.#buffer = buffer;
     this.#services = services;
-    this.#context = contextOf(exchange, client, services, trace);
+    this.#context = contextOf(request, services);
     this.#caller = hookCaller(caller, countedAs(caller, said, services.settings.dimensions));
   }
 
@@ -64,14 +74,13 @@ class RequestHooks {
     const { settings } = this.#services;
     const { guard } = settings;
     if (!guard || guard.parallel) return planned;
-    const { exchange, buffer } = this.#request;
     const { read, plan } = planned;
-    const request = { read, caller: this.#caller, model: plan.model.id, buffer };
+    const request = { read, caller: this.#caller, model: plan.model.id, buffer: this.#buffer };
     const checked = guardRequest(request, guard, settings, this.#context);
     return andThen(checked, (replaced) => {
       if (!replaced) return planned;
       const modelRequest = { ...planned.modelRequest, request: replaced.request };
-      const replanned = planFor(plan.caller, exchange.headers, modelRequest, this.#services);
+      const replanned = planFor(plan.caller, this.#headers, modelRequest, this.#services);
       return andThen(replanned, (next) => ({ read: replaced, modelRequest, plan: next }));
     });
   }
@@ -80,23 +89,20 @@ class RequestHooks {
 /** Starts the app's guard if it runs beside the request to the provider. */
 export function guardBeside(
   { read, model, hold }: AdmittedRequest,
-  { exchange, client }: Pick<HookedRequest, 'exchange' | 'client'>,
+  incoming: HookedRequest,
   services: RequestHookServices,
-  trace: RequestTrace | undefined,
 ): ParallelGuard | undefined {
   const { settings } = services;
   const { guard } = settings;
   if (!guard?.parallel) return undefined;
   const { terms } = hold;
   const request = { read, model: model.id, caller: hookCaller(terms.caller, terms) };
-  return new ParallelGuard(request, guard, settings, contextOf(exchange, client, services, trace));
+  return new ParallelGuard(request, guard, settings, contextOf(incoming, services));
 }
 
 function contextOf(
-  exchange: Exchange,
-  client: ClientConnection,
+  { exchange, client, trace }: HookedRequest,
   { running, onError }: RequestHookServices,
-  trace: RequestTrace | undefined,
 ): HookContext {
   return {
     exchange,

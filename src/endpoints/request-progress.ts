@@ -14,7 +14,6 @@ import { type RelayEnd, RouterClosedError } from '../http/relay-end.ts';
 import type { Ending } from '../ledger/contract/ledger-store.ts';
 import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
-import type { RequestTrace } from '../observability/request-trace.ts';
 import { asError } from '../platform/as-error.ts';
 import { type AbandonedQuote, isReadToEnd } from '../upstream/abandoned-answers.ts';
 import type { AttemptProgress, Abortable, RunningAttempt, RunningAttempts } from '../upstream/attempt.ts';
@@ -90,10 +89,6 @@ export class RequestProgress implements AttemptProgress, DetachableAnswer {
     this.#services = services;
     this.#active = active;
     this.#target = targets[0];
-  }
-
-  get trace(): RequestTrace | undefined {
-    return this.#active.trace;
   }
 
   /** As the request would be charged now. */

@@ -13,7 +13,7 @@ import type { DimensionSettings } from '../options/resolve-dimensions.ts';
  */
 export function saidDimensions(
   headers: IncomingHttpHeaders,
-  { endUser, tags = {} }: Pick<ChatRequest, 'endUser' | 'tags'>,
+  { endUser, tags }: Pick<ChatRequest, 'endUser' | 'tags'>,
   settings: DimensionSettings | undefined,
 ): Dimensions | undefined {
   if (!settings) return undefined;

@@ -1,24 +1,19 @@
 import type { Answer } from '../async/answer.ts';
 import { UpstreamAtCapacityError } from '../errors/upstream-errors.ts';
 import type { ChatRequest } from '../http/chat-request.ts';
-import { type ClientConnection, ClientDisconnectedError, type Exchange } from '../http/exchange.ts';
+import { ClientDisconnectedError } from '../http/exchange.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { WaitOutcome } from '../observability/hooks.ts';
-import type { RequestTrace } from '../observability/request-trace.ts';
 import type { WaitSettings } from '../options/resolve-wait.ts';
 import { RequestRoom, type RoomServices } from '../upstream/request-room.ts';
-import type { PlannedRequest } from './admit-request.ts';
+import type { IncomingRequest, PlannedRequest } from './admit-request.ts';
 import type { RequestPlan } from './plan-request.ts';
 
 /** Counted for the answer of a request that names no limit, until its usage is known. */
 const ASSUMED_OUTPUT = 1000;
 
 /** The request that needs room. */
-export interface RoomSeeker {
-  readonly exchange: Exchange;
-  readonly client: ClientConnection;
-  readonly trace: RequestTrace | undefined;
-}
+type RoomSeeker = Pick<IncomingRequest, 'exchange' | 'client' | 'trace'>;
 
 /**
  * Reserves room at one of the plan's targets, after a wait in line where the model has one. Undefined where the targets have no limits.
