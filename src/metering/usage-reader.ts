@@ -10,6 +10,8 @@ const MAX_REASON_LENGTH = 64;
 /** Finish reasons that mean a failure of the provider: OpenRouter, Zhipu, DeepSeek. */
 const FAILURES: ReadonlySet<string> = new Set(['error', 'network_error', 'insufficient_system_resource']);
 
+const NO_COUNTS: Counts = {};
+
 /** A chunk that delivers text and says nothing else, but for service tiers. */
 export interface KnownChunk {
   readonly ascii: number;
@@ -51,7 +53,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
   #choice = 0;
   /** Counts of the chunk, and of the current usage object, which is invalid if one of its counts is. */
   #chunkCounts: Counts | undefined;
-  #counts: { [name in AnswerMember]?: number } = {};
+  #counts: { [name in AnswerMember]?: number } | undefined;
   #isInvalid = false;
   /** Counts of the current choice. */
   #choiceCounts: Counts | undefined;
@@ -344,7 +346,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
 
   #beginUsage(position: 'answer' | 'choice' | 'timings'): AnswerPosition {
     this.#usageIn = position;
-    this.#counts = {};
+    this.#counts = undefined;
     this.#isInvalid = false;
     return position === 'timings' ? position : 'usage';
   }
@@ -354,19 +356,19 @@ export class UsageReader implements JsonListener<AnswerPosition> {
     const name = this.#key;
     if (name === undefined || kind === 'null') return 'elsewhere';
     const count = kind === 'number' ? numberOf(token) : Number.NaN;
-    if (Number.isSafeInteger(count) && count >= 0) this.#counts[name] = count;
+    if (Number.isSafeInteger(count) && count >= 0) (this.#counts ??= {})[name] = count;
     else if (spoils && (name === 'prompt' || name === 'completion')) this.#isInvalid = true;
     return 'elsewhere';
   }
 
   #keepCounts(): void {
-    if (this.#usageIn === 'answer') this.#chunkCounts = merged(this.#chunkCounts, this.#counts);
+    const counts = this.#counts ?? NO_COUNTS;
+    if (this.#usageIn === 'answer') this.#chunkCounts = merged(this.#chunkCounts, counts);
     else if (this.#usageIn === 'timings') {
-      const { input, cacheRead, output } = this.#counts;
+      const { input, cacheRead, output } = counts;
       // Without `cache_n`, the length of the prompt is unknown.
-      if (input !== undefined && cacheRead !== undefined && output !== undefined)
-        this.#timings = this.#counts;
-    } else this.#choiceCounts = merged(this.#choiceCounts, this.#counts);
+      if (input !== undefined && cacheRead !== undefined && output !== undefined) this.#timings = counts;
+    } else this.#choiceCounts = merged(this.#choiceCounts, counts);
   }
 }
 

@@ -69,9 +69,9 @@ export class RequestTrace {
   readonly #since = performance.now();
   readonly #askHeaders: UpstreamHeaders | undefined;
   /** Mostly one. Not pushed to: that would make room for 17. */
-  #attempts: readonly AttemptTrace[] = [];
+  #attempts = NO_ATTEMPTS;
   #hookCalls: HookEnded[] | undefined;
-  #caller: Pick<ResponseEnded, 'account' | 'key'> = {};
+  #caller: { readonly account: string; readonly key: string } | undefined;
   #model: string | undefined;
   #wildcard: string | undefined;
   #stream = false;
@@ -179,10 +179,10 @@ export class RequestTrace {
 
   /** The completion that the recorded content belongs to; undefined without a hold. */
   completion(): RecordedCompletion | undefined {
-    const { account, key } = this.#caller;
+    const caller = this.#caller;
     const provider = this.#outcome?.target?.provider.name;
-    if (account === undefined || key === undefined || this.#model === undefined || provider === undefined)
-      return undefined;
+    if (!caller || this.#model === undefined || provider === undefined) return undefined;
+    const { account, key } = caller;
     const { requestId } = this.started;
     return { requestId, account, key, model: this.#model, provider, stream: this.#stream };
   }
@@ -191,7 +191,7 @@ export class RequestTrace {
   toEvent(response: TracedResponse): ResponseEnded {
     const now = performance.now();
     const { ending, target, answer } = this.#outcome ?? {};
-    const { account, key } = this.#caller;
+    const caller = this.#caller;
     const last = this.lastAttempt;
     last?.ended(now);
     const { requestId, endpoint, method, path, startedAt, clientRequestId, traceparent, tracestate } =
@@ -214,8 +214,10 @@ export class RequestTrace {
     if (tracestate !== undefined) event.tracestate = tracestate;
     if (this.#hookCalls) event.hookCalls = this.#hookCalls;
     if (this.#errorCode !== undefined) event.errorCode = this.#errorCode;
-    if (account !== undefined) event.account = account;
-    if (key !== undefined) event.key = key;
+    if (caller) {
+      event.account = caller.account;
+      event.key = caller.key;
+    }
     if (this.#model !== undefined) event.model = this.#model;
     if (this.#wildcard !== undefined) event.wildcard = this.#wildcard;
     if (target) {
@@ -232,6 +234,8 @@ export class RequestTrace {
     return event;
   }
 }
+
+const NO_ATTEMPTS: readonly AttemptTrace[] = [];
 
 /** Records one request to a provider. */
 export class AttemptTrace {

@@ -62,27 +62,33 @@ export interface RunningAttempt extends Abortable {
  */
 const STALE_WITHIN_MS = 500;
 
+/** Takes what an attempt comes to: one of the two is called, once. A promise's resolvers are one. */
+export interface AnswerTaker {
+  resolve(answer: ProviderAnswer): void;
+  /**
+   * @param error - a ClientDisconnectedError if the client leaves first, and the answer is not read on;
+   *   an UpstreamError or UpstreamTimeoutError if there is no answer for the client
+   */
+  reject(error: unknown): void;
+}
+
 /** Sends a request to its provider and waits for the head of an answer for the client.
  *
  * A reused connection that dies before the first byte of an answer was probably being
  * closed by the provider during the write: the request is retried once, on a new connection.
  * So is one that the provider refused to process, as HTTP/2 can say.
- *
- * @throws {ClientDisconnectedError} if the client leaves first, and the answer is not read on
- * @throws {UpstreamError} or UpstreamTimeoutError if there is no answer for the client
  */
 export function attempt(
   request: UpstreamRequest,
   terms: AttemptTerms,
   trace: AttemptTrace | undefined,
-): Promise<ProviderAnswer> {
-  const answer = Promise.withResolvers<ProviderAnswer>();
+  answer: AnswerTaker,
+): void {
   try {
     new Attempt({ request, terms, trace, answer }).send();
   } catch (error) {
     answer.reject(error);
   }
-  return answer.promise;
 }
 
 /** An attempt that has no answer yet. */
@@ -90,7 +96,7 @@ interface Unanswered {
   readonly request: UpstreamRequest;
   readonly terms: AttemptTerms;
   readonly trace: AttemptTrace | undefined;
-  readonly answer: PromiseWithResolvers<ProviderAnswer>;
+  readonly answer: AnswerTaker;
 }
 
 class Attempt implements SendListener, RunningAttempt, DisconnectListener {

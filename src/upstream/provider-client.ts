@@ -9,7 +9,7 @@ import type { Target } from '../catalog/model.ts';
 import type { RequestTrace } from '../observability/request-trace.ts';
 import type { Transport } from './transport/transport.ts';
 import { type ForwardedRequest, upstreamRequest } from './upstream-request.ts';
-import { attempt, type AttemptProgress, type AttemptTerms } from './attempt.ts';
+import { type AnswerTaker, attempt, type AttemptProgress, type AttemptTerms } from './attempt.ts';
 import type { Capacity } from './capacity.ts';
 import type { Conversation } from './conversations.ts';
 import { peek } from './peek.ts';
@@ -203,20 +203,10 @@ export class ProviderClient {
       targeted.byokKey === undefined
         ? this.#capacity.sent(target, key?.name ?? '', request.tokens)
         : undefined;
-    return this.#attempt(targeted, apiKey, asksUsage).then(
-      (answer) => {
-        if (isSuccess(answer)) key?.worked();
-        else if (answer.status === 429) key?.limit(target.model, limitedMs(answer.received));
-        key?.answered(target.model, answer.received);
-        if (counted) this.#noteLimits(target, key, counted, answer);
-        return { answer, asksUsage, key: key?.name, counted };
-      },
-      (error: unknown) => {
-        // The only key is used all the same: operators see that it was rejected.
-        if (isKeyRefused(error)) key?.eject(request.account);
-        throw error;
-      },
-    );
+    const sent = Promise.withResolvers<SendResult>();
+    const taker = new OnlyKey(key, { targeted, asksUsage, counted }, this.#capacity, sent);
+    this.#attempt(targeted, apiKey, asksUsage, taker);
+    return sent.promise;
   }
 
   /** Tries the provider's keys until one is neither rejected nor rate-limited.
@@ -247,10 +237,12 @@ export class ProviderClient {
         try {
           const apiKey = await key.read();
           const counted = this.#capacity.sent(target, key.name, request.tokens);
-          const answer = await this.#attempt(targeted, apiKey, asksUsage);
+          const answered = Promise.withResolvers<ProviderAnswer>();
+          this.#attempt(targeted, apiKey, asksUsage, answered);
+          const answer = await answered.promise;
           if (isSuccess(answer)) key.worked();
           key.answered(model, answer.received);
-          const forMs = this.#noteLimits(target, key, counted, answer);
+          const forMs = noteLimits(this.#capacity, target, key, counted, answer);
           if (answer.status !== 429) {
             if (forMs > 0) key.limit(target.model, forMs);
             return { answer, asksUsage, key: key.name, counted };
@@ -289,24 +281,6 @@ export class ProviderClient {
     request.onError(error, request.requestId);
   }
 
-  /**
-   * Remembers what the key has left, as its answer says. Returns for how long it has nothing, in ms; 0 if it has something.
-   *
-   * @param counted - the request, as `Capacity.sent` returned it
-   */
-  #noteLimits(
-    target: Target,
-    key: ProviderKey | undefined,
-    counted: CountedRequest,
-    { received, status }: ProviderAnswer,
-  ): number {
-    const left = limitsLeft(received);
-    const { exhaustedMs } = left;
-    // Clients make up names of models behind a wildcard: those don't each have a word.
-    this.#capacity.answered(target, key?.name ?? '', counted, status === 404 ? { exhaustedMs } : left);
-    return exhaustedMs;
-  }
-
   /** The 429 of one key with a `retry-after` for all keys: until the first one is free. */
   #withShortestWait(answer: ProviderAnswer, { target, request }: TargetRequest): ProviderAnswer {
     const ms = Math.ceil(this.#keys.waitMs(target.provider, target.model, request.account));
@@ -322,13 +296,74 @@ export class ProviderClient {
     targeted: TargetRequest,
     apiKey: string | undefined,
     includeUsage: boolean,
-  ): Promise<ProviderAnswer> {
+    taker: AnswerTaker,
+  ): void {
     const { target, request, body, client } = targeted;
     client.throwIfDisconnected();
     const trace = request.trace?.attempt(target);
     const outgoing = upstreamRequest(target, request, apiKey, body.bytes(includeUsage), trace);
-    return attempt(outgoing, targeted, trace);
+    attempt(outgoing, targeted, trace, taker);
   }
+}
+
+/** Takes the answer to a request that was sent with a provider's only key, or with none of the provider's. */
+class OnlyKey implements AnswerTaker {
+  readonly #key: ProviderKey | undefined;
+  readonly #request: OnlyKeyRequest;
+  readonly #capacity: Capacity;
+  readonly #sent: PromiseWithResolvers<SendResult>;
+
+  constructor(
+    key: ProviderKey | undefined,
+    request: OnlyKeyRequest,
+    capacity: Capacity,
+    sent: PromiseWithResolvers<SendResult>,
+  ) {
+    this.#key = key;
+    this.#request = request;
+    this.#capacity = capacity;
+    this.#sent = sent;
+  }
+
+  resolve(answer: ProviderAnswer): void {
+    const key = this.#key;
+    const { targeted, asksUsage, counted } = this.#request;
+    const { target } = targeted;
+    if (isSuccess(answer)) key?.worked();
+    else if (answer.status === 429) key?.limit(target.model, limitedMs(answer.received));
+    key?.answered(target.model, answer.received);
+    if (counted) noteLimits(this.#capacity, target, key, counted, answer);
+    this.#sent.resolve({ answer, asksUsage, key: key?.name, counted });
+  }
+
+  reject(error: unknown): void {
+    // The only key is used all the same: operators see that it was rejected.
+    if (isKeyRefused(error)) this.#key?.eject(this.#request.targeted.request.account);
+    this.#sent.reject(error);
+  }
+}
+
+interface OnlyKeyRequest extends Pick<SendResult, 'asksUsage' | 'counted'> {
+  readonly targeted: TargetRequest;
+}
+
+/**
+ * Remembers what the key has left, as its answer says. Returns for how long it has nothing, in ms; 0 if it has something.
+ *
+ * @param counted - the request, as `Capacity.sent` returned it
+ */
+function noteLimits(
+  capacity: Capacity,
+  target: Target,
+  key: ProviderKey | undefined,
+  counted: CountedRequest,
+  { received, status }: ProviderAnswer,
+): number {
+  const left = limitsLeft(received);
+  const { exhaustedMs } = left;
+  // Clients make up names of models behind a wildcard: those don't each have a word.
+  capacity.answered(target, key?.name ?? '', counted, status === 404 ? { exhaustedMs } : left);
+  return exhaustedMs;
 }
 
 function isSuccess({ status }: ProviderAnswer): boolean {

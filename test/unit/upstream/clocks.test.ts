@@ -165,9 +165,8 @@ describe('the clocks of an attempt', () => {
       client: client as unknown as ClientConnection,
       progress,
     };
-    attempt({} as UpstreamRequest, terms as unknown as Parameters<typeof attempt>[1], undefined).catch(
-      () => {},
-    );
+    const answer = { resolve: () => {}, reject: () => {} };
+    attempt({} as UpstreamRequest, terms as unknown as Parameters<typeof attempt>[1], undefined, answer);
     vi.advanceTimersByTime(4000);
     sendings[0]?.onFailed(new Error('refused'));
     expect(sendings).toHaveLength(2);
