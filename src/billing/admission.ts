@@ -46,9 +46,7 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
     webSearchesNeeded: usesSearches(request, model) ? model.webSearches : model.webSearchesNeeded,
     features: isBilled ? features : undefined,
     searches: searches || undefined,
-    fees: isBilled
-      ? model.targets.reduce((most, target) => larger(most, feesAt(target, features)), 0n)
-      : undefined,
+    fees: isBilled ? feesAtMostOf(model.targets, features) : undefined,
     prices: model.prices,
   });
 }
@@ -89,6 +87,10 @@ const TOOL_FIELDS: ReadonlySet<string> = new Set([
   'google.tools',
 ]);
 
+function feesAtMostOf(targets: readonly Target[], features: readonly AskedFeature[]): NanoDollars {
+  return targets.reduce((most, target) => larger(most, feesAt(target, features)), 0n);
+}
+
 function feesAt(target: Target, features: readonly AskedFeature[]): NanoDollars {
   return target.usesByok ? 0n : feesAtMost(features, target.serverTools);
 }
@@ -100,7 +102,13 @@ function givenLimit({ maxTokens, maxCompletionTokens }: ChatRequest): number {
 
 /** Whether the provider obeys the client's limit, in its field or in the one that it is moved to. */
 function obeysLimit(request: ChatRequest, { obeyed, only, boundAll }: OutputLimits): boolean {
-  return boundAll && (only || obeyed.some((field) => limitIn(field, request) !== undefined));
+  return boundAll && (only || givenField(obeyed, request) !== undefined);
+}
+
+/** The field in which the client gave a limit that the provider obeys. */
+function givenField(obeyed: OutputLimits['obeyed'], request: ChatRequest): OutputLimitField | undefined {
+  for (const field of obeyed) if (limitIn(field, request) !== undefined) return field;
+  return undefined;
 }
 
 function limitIn(
@@ -125,7 +133,7 @@ export function limitEdit(
   const tokens = outputTokens(target, request, quote, covered);
   if (tokens === 0) return undefined;
   const { obeyed, only } = limitsOf(target);
-  const field = obeyed.find((each) => limitIn(each, request) !== undefined) ?? obeyed[0];
+  const field = givenField(obeyed, request) ?? obeyed[0];
   const inserts = insertsLimit(target, covered);
   return { field, tokens, inserts, moves: only || inserts };
 }

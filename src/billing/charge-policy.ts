@@ -224,7 +224,8 @@ function priced(
   const isReported = price.reported && reported !== undefined;
   const charged = isReported ? chargeReported(reported, price) : charge(usage, price, fees);
   // A tier that was not requested is charged up to the hold, or up to the price of the requested one.
-  const isAsked = isReported || pricesOfTier(target.price, priceVariant?.serviceTier).includes(price);
+  const isAsked =
+    isReported || price === covered || pricesOfTier(target.price, priceVariant?.serviceTier).includes(price);
   return {
     usage,
     source,

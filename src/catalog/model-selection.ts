@@ -32,6 +32,15 @@ export function askedModels(
   readsSuffixes: boolean,
 ): AskedModels {
   if (!others || others.length === 0) return [askedModel(name, catalog, readsSuffixes)];
+  return severalAsked(name, others, catalog, readsSuffixes);
+}
+
+function severalAsked(
+  name: string,
+  others: readonly string[],
+  catalog: Catalog,
+  readsSuffixes: boolean,
+): AskedModels {
   const asked = (each: string): AskedModel => askedModel(each, catalog, readsSuffixes);
   const byId = new Map<string, AskedModel>();
   for (const each of [name, ...others].map(asked)) {
@@ -76,7 +85,19 @@ export function selectModels(
   const { demands } = selection;
   const first = findModel(asked[0], catalog, selection);
   if (routing) checkProviders(catalog, routing);
-  if (asked.length === 1 && !routing && !demands) return [first];
+  return asked.length === 1 && !routing && !demands
+    ? [first]
+    : selectAmong(first, catalog, asked, routing, selection);
+}
+
+function selectAmong(
+  first: Model,
+  catalog: Catalog,
+  asked: AskedModels,
+  routing: ClientRouting | undefined,
+  selection: Selection,
+): SelectedModels {
+  const { demands } = selection;
   const others = asked.slice(1).map((each) => findModel(each, catalog, selection));
   const all = [first, ...others] as const;
   const matching = demands ? keepMatching(all, demands) : all;

@@ -104,7 +104,11 @@ type PricedFields = Pick<ChatRequest, 'serviceTier' | 'hourWrites'>;
  * @throws {InvalidRequestError} if no target has one
  */
 export function keepPricedTargets(models: SelectedModels, request: PricedFields): SelectedModels {
-  if (request.serviceTier === undefined && request.hourWrites === undefined) return models;
+  const isPlain = request.serviceTier === undefined && request.hourWrites === undefined;
+  return isPlain ? models : keepPriced(models, request);
+}
+
+function keepPriced(models: SelectedModels, request: PricedFields): SelectedModels {
   const [first, ...rest] = models
     .map((model) => withPricedTargets(model, request))
     .filter((model) => model !== undefined);

@@ -91,7 +91,14 @@ export function planRequest(
 export function pricedFor(caller: Caller, markups: AccountMarkups): (model: Model) => Model {
   const { upstreamKeys } = caller;
   const markup = markups.of(caller);
-  return markup || upstreamKeys ? (model) => atPrices(model, markup, upstreamKeys) : atListPrices;
+  return markup || upstreamKeys ? pricedAt(markup, upstreamKeys) : atListPrices;
+}
+
+function pricedAt(
+  markup: MarkupTerms | undefined,
+  upstreamKeys: ByokKeys | undefined,
+): (model: Model) => Model {
+  return (model) => atPrices(model, markup, upstreamKeys);
 }
 
 function atListPrices(model: Model): Model {

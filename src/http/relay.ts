@@ -94,7 +94,7 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
   #heartbeat: StreamHeartbeat | undefined;
   #linger: Timeout | undefined;
   #onDrain: (() => void) | undefined;
-  readonly #stalls = new Stalls();
+  #stalls: Stalls | undefined;
   #redactor: SecretRedactor | undefined;
   /** The connection to the client is reset in the next turn of the event loop. */
   #isResetting = false;
@@ -182,7 +182,7 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
       ...end,
       withheld: this.#withheld !== undefined,
       firstByteAt: this.#firstByteAt,
-      stalled: this.#stalls.wasStalled(this.#firstByteAt),
+      stalled: this.#stalls?.wasStalled(this.#firstByteAt) ?? false,
     };
     clearImmediate(this.#flushing);
     this.#turns?.stop();
@@ -216,14 +216,14 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
     if (this.#response.write(chunk)) return;
     if (!this.#onDrain) {
       this.#onDrain = () => {
-        this.#stalls.end();
+        this.#stalls?.end();
         this.#heartbeat?.touch();
         this.#idleTimeout.touch();
         this.#turns?.resume();
       };
       this.#response.on('drain', this.#onDrain);
     }
-    this.#stalls.begin();
+    (this.#stalls ??= new Stalls()).begin();
     this.#heartbeat?.pause();
     this.#idleTimeout.pause();
     this.#body.pause();
@@ -283,7 +283,7 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
 
   canContinue(isOver: boolean): boolean {
     if (this.#end) return false;
-    return this.#afterDisconnect !== undefined || !(this.#withheld || (this.#stalls.isStalled && !isOver));
+    return this.#afterDisconnect !== undefined || !(this.#withheld || (this.#stalls?.isStalled && !isOver));
   }
 
   /** Sends what the filter has passed. */
@@ -307,7 +307,7 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
       this.#withheld = undefined;
       this.#idleTimeout.touch();
       this.#sendPassed(chunks);
-      if (!this.#stalls.isStalled) this.#turns?.resume();
+      if (!this.#stalls?.isStalled) this.#turns?.resume();
     });
   }
 

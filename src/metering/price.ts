@@ -325,6 +325,7 @@ export function priceOfServed(
 
 /** The price covered by the hold at which this usage costs most. */
 export function dearestHeld(price: Price, requested: string | undefined, usage: Usage): Price {
+  if (requested === undefined) return price;
   const [first = price, ...others] = pricesOfTier(price, requested);
   return others.reduce(
     (dearest, each) => (charge(usage, each) > charge(usage, dearest) ? each : dearest),

@@ -178,16 +178,15 @@ class Attempt implements SendListener, RunningAttempt, DisconnectListener {
     try {
       const answer = toAnswer(head, this.#timeouts, request.apiKey);
       if (!mayBeAboutAccount(answer.status)) this.#resolve(answer);
-      else {
-        checkAccountError(answer, client, usesByok).then(
-          (checked) => {
-            this.#resolve(checked);
-          },
-          (error: unknown) => {
-            this.onFailed(asError(error));
-          },
-        );
-      }
+      else void this.#check(answer, client, usesByok);
+    } catch (error) {
+      this.onFailed(asError(error));
+    }
+  }
+
+  async #check(answer: ProviderAnswer, client: ClientConnection, usesByok: boolean): Promise<void> {
+    try {
+      this.#resolve(await checkAccountError(answer, client, usesByok));
     } catch (error) {
       this.onFailed(asError(error));
     }

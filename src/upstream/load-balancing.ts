@@ -51,8 +51,11 @@ function withoutEjected(models: SelectedModels, byHand: EjectionsByHand): Select
 
 /** Orders targets for trying; ejected ones come last, but are still tried. */
 function orderTargets(model: Model, terms: OrderTerms): readonly [Target, ...Target[]] {
+  return model.targets.length === 1 ? model.targets : rankedTargets(model, terms);
+}
+
+function rankedTargets(model: Model, terms: OrderTerms): readonly [Target, ...Target[]] {
   const { targets, strategy, clientOrder } = model;
-  if (targets.length === 1) return targets;
   const [only] = targets;
   const { quote, breakers, account, conversation } = terms;
   const now = Date.now();
