@@ -86,7 +86,7 @@ it('shows a request with its attempts', async () => {
 it('shows no control characters of a provider', async () => {
   const store = new SqliteStore(join(folder, 'credits.db'));
   const [row] = await store.requestLog.page({ from: '0', before: ids[1] ?? '', limit: 1 });
-  const json = row?.json.replace('"finishReason":"stop"', String.raw`"finishReason":"\u001b[2Jx"`) ?? '';
+  const json = row?.json.replace('"stop"', String.raw`"\u001b[2Jx"`) ?? '';
   expect(json).not.toBe(row?.json);
   await store.requestLog.append([{ id: ids[0] ?? '', account: 'acct', json, replaces: true }]);
   await store.close();
