@@ -7,6 +7,8 @@ export type NanoDollars = bigint;
 /** The largest amount or balance: 2^53 - 1 nano-dollars, about 9 million USD. */
 export const MAX_AMOUNT: NanoDollars = 2n ** 53n - 1n;
 
+const NANO_PER_USD = 1_000_000_000n;
+
 const DECIMAL = /^(-?)(\d{1,15})(?:\.(\d{1,9}))?$/;
 
 /**
@@ -23,7 +25,7 @@ export function parseUsd(text: string, what: string): NanoDollars {
     );
   }
   const [, sign, whole = '0', decimals = ''] = parts;
-  const amount = BigInt(whole) * 1_000_000_000n + BigInt(decimals.padEnd(9, '0'));
+  const amount = BigInt(whole) * NANO_PER_USD + BigInt(decimals.padEnd(9, '0'));
   if (amount > MAX_AMOUNT)
     throw new TypeError(`${what} must be at most ${formatUsd(MAX_AMOUNT)}, got ${text}`);
   return sign === '-' ? -amount : amount;
@@ -32,11 +34,12 @@ export function parseUsd(text: string, what: string): NanoDollars {
 /** Writes USD exactly, with 2 to 9 decimals: `25.00`, `0.000000125`. */
 export function formatUsd(amount: NanoDollars): string {
   if (amount === 0n) return '0.00';
-  const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
-  const point = digits.length - 9;
+  const positive = amount < 0n ? -amount : amount;
+  // A 1 and nine digits: without the 1, zeros would have to be added.
+  const digits = String(NANO_PER_USD + (positive % NANO_PER_USD));
   let end = digits.length;
-  while (end > point + 2 && digits.endsWith('0', end)) end--;
-  return `${amount < 0n ? '-' : ''}${digits.slice(0, point)}.${digits.slice(point, end)}`;
+  while (end > 3 && digits.endsWith('0', end)) end--;
+  return `${amount < 0n ? '-' : ''}${positive / NANO_PER_USD}.${digits.slice(1, end)}`;
 }
 
 export function smaller(a: NanoDollars, b: NanoDollars): NanoDollars {

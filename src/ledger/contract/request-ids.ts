@@ -47,16 +47,18 @@ export function isRequestId(id: unknown): boolean {
  * @throws {TypeError} when the text is not a request id
  */
 export function requestTime(id: string): number {
-  if (id === last.id) return last.time;
+  if (id === lastId) return lastTime;
   if (!isRequestId(id)) {
     throw new TypeError(`requestId must be 19 characters of 0-9 a-z, got ${JSON.stringify(id)}`);
   }
-  last = { id, time: Number.parseInt(id.slice(0, TIME_DIGITS), 36) };
-  return last.time;
+  lastId = id;
+  lastTime = Number.parseInt(id.slice(0, TIME_DIGITS), 36);
+  return lastTime;
 }
 
 /** The id that was read last: one command of a store asks for the time of its id several times. */
-let last = { id: '', time: 0 };
+let lastId = '';
+let lastTime = 0;
 
 const TIME_DIGITS = 9;
 const GATEWAY_DIGITS = 4;

@@ -3,8 +3,9 @@ import * as http from 'node:http';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
+import { ReadRequest } from '../../../src/http/read-body.ts';
 import {
   type Admit,
   type AdmitResult,
@@ -92,6 +93,23 @@ describe('a stream that runs', () => {
     provider.close();
     await gateway.close();
   });
+});
+
+it('releases what was read of a request once its stream has begun', async () => {
+  const release = vi.spyOn(ReadRequest.prototype, 'release');
+  const gateway = await startGateway();
+  gateway.provider.script = (response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write(STREAM[0]);
+  };
+  const controller = new AbortController();
+  const response = await gateway.post({ ...QUESTION, stream: true }, { signal: controller.signal });
+  const reader = response.body?.getReader();
+  expect((await reader?.read())?.done).toBe(false);
+  expect(release).toHaveBeenCalledOnce();
+  controller.abort();
+  await expect(reader?.read()).rejects.toThrow();
+  await gateway.close();
 });
 
 describe('clients that leave at any moment', () => {
