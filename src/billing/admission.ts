@@ -134,11 +134,13 @@ export function limitEdit(
   if (tokens === 0) return undefined;
   const { obeyed, only } = limitsOf(target);
   const field = givenField(obeyed, request) ?? obeyed[0];
-  const inserts = insertsLimit(target, covered);
+  const inserts = mayInsert(target, covered);
   return { field, tokens, inserts, moves: only || inserts };
 }
 
-/** The output limit to announce to the client; undefined if it is the client's own, or there is none. */
+/** The output limit to announce to the client; undefined if it is the client's own, or there is none.
+ * @param covered - as for `limitEdit`
+ */
 export function announcedLimit(
   target: Target,
   request: ChatRequest,
@@ -147,11 +149,11 @@ export function announcedLimit(
 ): number | undefined {
   const tokens = outputTokens(target, request, quote, covered);
   const given = givenLimit(request);
-  const isRouters = given > tokens || (given === 0 && insertsLimit(target, covered));
+  const isRouters = given > tokens || (given === 0 && mayInsert(target, covered));
   return tokens > 0 && isRouters ? tokens : undefined;
 }
 
-function insertsLimit({ output }: Target, covered: number | undefined): boolean {
+function mayInsert({ output }: Target, covered: number | undefined): boolean {
   return covered !== undefined || output.insertsLimit;
 }
 

@@ -78,7 +78,7 @@ export async function chatCompletion(
   let guard: ParallelGuard | undefined;
   try {
     guard = guardBeside(admitted, incoming, services);
-    const result = await send(admitted, incoming, progress, services);
+    let result: FailoverResult | undefined = await send(admitted, incoming, progress, services);
     progress.answered(result);
     if (result.failure) services.onError(result.failure, exchange.id);
     if (read.isExclusive && !guard && progress.isWritten) freeChunks(read.body);
@@ -87,6 +87,8 @@ export async function chatCompletion(
     const { detached } = progress;
     const relaying = relayAnswer(result, { exchange, client, detached }, admitted, services);
     read.release();
+    // V8 keeps what the variables of a waiting function hold.
+    result = undefined;
     const end = isLater(relaying.end) ? await relaying.end : relaying.end;
     const failure = progress.relayed(end, relayedAnswer(relaying, end, hold, services));
     if (failure) services.onError(failure, exchange.id);

@@ -23,9 +23,6 @@ export interface RequestHookServices extends AdmitServices {
   readonly onError: (error: Error, requestId: string) => void;
 }
 
-/** A request whose hooks are called. */
-type HookedRequest = Pick<IncomingRequest, 'exchange' | 'client' | 'caller' | 'trace'>;
-
 /**
  * The app's `route` and `guard` for a request before its hold; undefined if there is none.
  *
@@ -33,7 +30,7 @@ type HookedRequest = Pick<IncomingRequest, 'exchange' | 'client' | 'caller' | 't
  * @param buffer - counts the bytes of its body
  */
 export function requestHooks(
-  request: HookedRequest,
+  request: IncomingRequest,
   said: Dimensions | undefined,
   buffer: BodyBuffer,
   services: RequestHookServices,
@@ -50,7 +47,7 @@ class RequestHooks {
   readonly #caller: HookCaller;
 
   constructor(
-    request: HookedRequest,
+    request: IncomingRequest,
     said: Dimensions | undefined,
     buffer: BodyBuffer,
     services: RequestHookServices,
@@ -89,7 +86,7 @@ class RequestHooks {
 /** Starts the app's guard if it runs beside the request to the provider. */
 export function guardBeside(
   { read, model, hold }: AdmittedRequest,
-  incoming: HookedRequest,
+  incoming: IncomingRequest,
   services: RequestHookServices,
 ): ParallelGuard | undefined {
   const { settings } = services;
@@ -101,7 +98,7 @@ export function guardBeside(
 }
 
 function contextOf(
-  { exchange, client, trace }: HookedRequest,
+  { exchange, client, trace }: IncomingRequest,
   { running, onError }: RequestHookServices,
 ): HookContext {
   return {

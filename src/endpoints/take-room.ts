@@ -12,9 +12,6 @@ import type { RequestPlan } from './plan-request.ts';
 /** Counted for the answer of a request that names no limit, until its usage is known. */
 const ASSUMED_OUTPUT = 1000;
 
-/** The request that needs room. */
-type RoomSeeker = Pick<IncomingRequest, 'exchange' | 'client' | 'trace'>;
-
 /**
  * Reserves room at one of the plan's targets, after a wait in line where the model has one. Undefined where the targets have no limits.
  *
@@ -23,7 +20,7 @@ type RoomSeeker = Pick<IncomingRequest, 'exchange' | 'client' | 'trace'>;
  */
 export function takeRoom(
   { plan, read }: Pick<PlannedRequest, 'plan' | 'read'>,
-  seeker: RoomSeeker,
+  incoming: IncomingRequest,
   services: RoomServices,
 ): Answer<RequestRoom | undefined> {
   const { caller, model, quote, targets, conversation } = plan;
@@ -36,7 +33,7 @@ export function takeRoom(
     conversation,
     canWait: wait !== undefined,
   });
-  if (wait) return waitForRoom(room, wait, plan, seeker, services);
+  if (wait) return waitForRoom(room, wait, plan, incoming, services);
   const waitMs = room.reserve(targets);
   if (waitMs > 0) throw new UpstreamAtCapacityError(waitMs);
   return room;
@@ -47,7 +44,7 @@ function waitForRoom(
   room: RequestRoom,
   terms: WaitSettings,
   { caller, model, targets }: RequestPlan,
-  { exchange, client, trace }: RoomSeeker,
+  { exchange, client, trace }: IncomingRequest,
   { waitingLine }: RoomServices,
 ): Answer<RequestRoom> {
   if (waitingLine.length === 0 && room.reserve(targets) === 0) return room;

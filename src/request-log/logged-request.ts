@@ -76,6 +76,9 @@ const MAX_ATTEMPTS = 16;
 /** Longer texts of providers and clients are cut. */
 const MAX_TEXT = 256;
 
+/** The first value of a row. Another list has another number. */
+const FORMAT = 1;
+
 /**
  * What is written of a request: lists, because the names of the members would take half of the log. Its id and its account are
  * columns of the row.
@@ -133,10 +136,12 @@ const USAGE = [
   'source',
 ] as const;
 
-/** The values of these members; JSON makes null of what is undefined. */
-type Packed<Names extends readonly PropertyKey[], Members> = {
-  readonly [Index in keyof Names]: Members[Names[Index] & keyof Members] | undefined;
-};
+/** The values of these members, and never if one is missing in the list. JSON makes null of what is undefined. */
+type Packed<Names extends readonly PropertyKey[], Members> = [Exclude<keyof Members, Names[number]>] extends [
+  never,
+]
+  ? { readonly [Index in keyof Names]: Members[Names[Index] & keyof Members] | undefined }
+  : never;
 
 /** With lists, and with its time in ms since the epoch. */
 interface ListedRequest extends Omit<LoggedRequest, 'id' | 'account' | 'createdAt' | 'attempts' | 'usage'> {
@@ -146,7 +151,10 @@ interface ListedRequest extends Omit<LoggedRequest, 'id' | 'account' | 'createdA
 }
 
 type LoggedUsage = Required<LoggedRequest>['usage'];
-type PackedRequest = Packed<typeof REQUEST, Required<ListedRequest>>;
+type PackedRequest = readonly [
+  format: typeof FORMAT,
+  ...values: Packed<typeof REQUEST, Required<ListedRequest>>,
+];
 type PackedAttempt = Packed<typeof ATTEMPT, LoggedAttempt>;
 type PackedUsage = Packed<typeof USAGE, LoggedUsage>;
 
@@ -165,6 +173,7 @@ export function rowOf(ended: ResponseEnded, settled: Settled | undefined, replac
 function packed(ended: ResponseEnded, settled: Settled | undefined): PackedRequest {
   const { finishReason } = ended;
   return [
+    FORMAT,
     ended.startedAt,
     ended.key ?? '',
     ended.endpoint === 'metered' ? 'metered' : 'completions',
@@ -229,11 +238,11 @@ function packedAttempt(attempt: AttemptEnded, arrivedAt: number): PackedAttempt 
   ];
 }
 
-/** Undefined for a row that isn't one of this release's. */
+/** Undefined for a row of another form: of another release. */
 export function readRow({ id, account, json }: RequestLogRow): LoggedRequest | undefined {
-  const row = valuesIn(json);
-  if (row?.length !== REQUEST.length) return undefined;
-  const { createdAt, attempts, usage, ...request } = unpacked<ListedRequest>(REQUEST, row);
+  const values = valuesIn(json);
+  if (!values) return undefined;
+  const { createdAt, attempts, usage, ...request } = unpacked<ListedRequest>(REQUEST, values);
   return {
     id,
     createdAt: new Date(createdAt),
@@ -246,8 +255,8 @@ export function readRow({ id, account, json }: RequestLogRow): LoggedRequest | u
 
 function valuesIn(json: string): readonly unknown[] | undefined {
   try {
-    const values: unknown = JSON.parse(json);
-    return Array.isArray(values) ? values : undefined;
+    const row: unknown = JSON.parse(json);
+    return Array.isArray(row) && row[0] === FORMAT ? row.slice(1) : undefined;
   } catch {
     return undefined;
   }

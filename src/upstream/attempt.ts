@@ -62,7 +62,7 @@ export interface RunningAttempt extends Abortable {
  */
 const STALE_WITHIN_MS = 500;
 
-/** Takes what an attempt comes to: one of the two is called, once. A promise's resolvers are one. */
+/** Takes what an attempt comes to: one of the two is called, once. `Promise.withResolvers()` makes one. */
 export interface AnswerTaker {
   resolve(answer: ProviderAnswer): void;
   /**

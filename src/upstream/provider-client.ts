@@ -24,7 +24,7 @@ import { IncludeUsageSupport } from './stream-traits.ts';
 /** Writes a client's body for a target. */
 export interface OutgoingBody {
   for(target: Target): {
-    /** They may be sent several times. */
+    /** The bytes for this target; they may be sent several times. */
     bytes(includeUsage: boolean): BodyChunks;
   };
 }
@@ -117,7 +117,7 @@ export class ProviderClient {
   }
 
   /**
-   * @throws as `attempt`, and an UpstreamError if the provider's key can't be read; at once, or by rejecting
+   * @throws as `AnswerTaker.reject` says, and an UpstreamError if the provider's key can't be read; at once, or by rejecting
    * @throws {UpstreamAtCapacityError} if the target has no room: nothing was sent then
    */
   send(

@@ -96,20 +96,22 @@ describe('a stream that runs', () => {
 });
 
 it('releases what was read of a request once its stream has begun', async () => {
-  const release = vi.spyOn(ReadRequest.prototype, 'release');
   const gateway = await startGateway();
   gateway.provider.script = (response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write(STREAM[0]);
   };
+  const release = vi.spyOn(ReadRequest.prototype, 'release');
   const controller = new AbortController();
-  const response = await gateway.post({ ...QUESTION, stream: true }, { signal: controller.signal });
-  const reader = response.body?.getReader();
-  expect((await reader?.read())?.done).toBe(false);
-  expect(release).toHaveBeenCalledOnce();
-  controller.abort();
-  await expect(reader?.read()).rejects.toThrow();
-  await gateway.close();
+  try {
+    const response = await gateway.post({ ...QUESTION, stream: true }, { signal: controller.signal });
+    expect((await response.body?.getReader().read())?.done).toBe(false);
+    expect(release).toHaveBeenCalledOnce();
+  } finally {
+    release.mockRestore();
+    controller.abort();
+    await gateway.close();
+  }
 });
 
 describe('clients that leave at any moment', () => {

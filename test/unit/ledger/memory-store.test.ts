@@ -16,6 +16,7 @@ import {
   unpackRequest,
 } from '../../../src/ledger/stores/memory/packed-rows.ts';
 import { TextArchive } from '../../../src/ledger/stores/memory/text-archive.ts';
+import { runs } from '../../helpers/runs.ts';
 import { describeLedgerStore } from '../../contracts/index.ts';
 
 describeLedgerStore('MemoryStore', ({ now }) => new MemoryStore({ now }), { sequences: 4000 });
@@ -116,15 +117,24 @@ describe('MemoryJournal', () => {
           expect(journal.line(compacted.seq + 1n)).toEqual(expected[0]);
         }
       }),
-      { numRuns: 50 },
+      { numRuns: runs(500) },
     );
   });
 });
 
 const NO_LINES: CompactedSums = { seq: 0n, at: 0, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
 
-const SUMMED = { g: 'granted', a: 'granted', x: 'expired', s: 'spent', l: 'spent', e: 'spent' } as const;
-const TYPES = Object.keys(SUMMED) as (keyof typeof SUMMED)[];
+const SUMMED = {
+  g: 'granted',
+  a: 'granted',
+  x: 'expired',
+  s: 'spent',
+  l: 'spent',
+  e: 'spent',
+  o: 'spent',
+  r: 'spent',
+} as const;
+const TYPES = Object.keys(SUMMED) as JournalLine['type'][];
 
 function journalLine(seq: bigint): JournalLine {
   const n = Number(seq);
@@ -134,7 +144,7 @@ function journalLine(seq: bigint): JournalLine {
 }
 
 function plus(sums: CompactedSums, { seq, at, type, amount, writtenOff = 0n }: JournalLine): CompactedSums {
-  const name = type === 'o' || type === 'r' ? 'spent' : SUMMED[type];
+  const name = SUMMED[type];
   const sum = { [name]: sums[name] + amount, writtenOff: sums.writtenOff + writtenOff };
   return { ...sums, seq, at: Math.max(sums.at, at), ...sum };
 }
@@ -174,12 +184,28 @@ describe('a packed row', () => {
   it('is the row again', () => {
     const held = row(1, 10);
     expect(unpackRequest(packRequest(held))).toEqual(held);
-    const ended = { ...held, amount: 10n ** 30n, line: 7n, idempotencyKey: { key: 'k', body: 'b' } };
-    expect(unpackRequest(packRequest(ended))).toEqual(ended);
+    const ended: RequestRow = {
+      id: 'r2',
+      key: 'k2',
+      countedAt: 3,
+      countedBy: { key: true, account: false, endUser: 'u~1' },
+      tokens: 4,
+      idempotencyKey: { key: 'k', body: 'b' },
+      state: 'settled',
+      amount: 10n ** 30n,
+      checkpoint: 5n,
+      due: 6,
+      model: 'some/model',
+      line: 7n,
+      ending: 'finished',
+      provider: 'openai',
+    };
+    expect(unpackRequest(packRequest(ended))).toStrictEqual(ended);
     const line = { type: 's' as const, seq: 2n ** 70n, at: 1.5, id: '5', amount: -12n, available: 0n };
     expect(unpackLine(packLine(line))).toStrictEqual(line);
     const usage = { ...orphan(1, 1n).usage, cost: 10n ** 20n };
-    const full = { ...line, hold: 0n, writtenOff: 1n, usage, dimensions: { user: 'é"' } };
+    const texts = { key: 'k3', model: 'some/model', reason: 'gift', dimensions: { user: 'é"' } };
+    const full = { ...line, hold: 0n, writtenOff: 1n, available: 2n, usage, ...texts };
     expect(unpackLine(packLine(full))).toStrictEqual(full);
   });
 });

@@ -24,7 +24,7 @@ export class MemoryJournal {
    * The sums as they were at each 250th line. A full journal compacts a line for each that is written, and to read each again would take
    * longer.
    */
-  #milestones: readonly CompactedSums[] = [];
+  #milestones: CompactedSums[] = [];
 
   constructor(archive: LineArchive) {
     this.#archive = archive;
@@ -39,7 +39,7 @@ export class MemoryJournal {
     this.#places.push(this.#archive.add(packLine(line), 'line'));
     addLine(this.#sums, line);
     if (Number(line.seq) % COMPACTED_LINES !== 0) return;
-    this.#milestones = [...this.#milestones, { ...this.#sums }];
+    this.#milestones.push({ ...this.#sums });
     if (this.#places.length >= MIN_LINES + COMPACTED_LINES) this.compact(line.seq - BigInt(MIN_LINES));
   }
 

@@ -81,7 +81,7 @@ type PackedLine = readonly [
   reason: string | null,
 ];
 
-/** Its cost is text, if it has one. */
+/** `packUsage` makes its cost text, because JSON has no bigint. */
 type PackedUsage = Omit<SettledUsage, 'cost'> & { readonly cost?: bigint | string };
 
 export function packLine(line: JournalLine): string {
