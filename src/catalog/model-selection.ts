@@ -31,24 +31,16 @@ export function askedModels(
   catalog: Catalog,
   readsSuffixes: boolean,
 ): AskedModels {
-  if (!others || others.length === 0) return [askedModel(name, catalog, readsSuffixes)];
-  return severalAsked(name, others, catalog, readsSuffixes);
-}
-
-function severalAsked(
-  name: string,
-  others: readonly string[],
-  catalog: Catalog,
-  readsSuffixes: boolean,
-): AskedModels {
-  const asked = (each: string): AskedModel => askedModel(each, catalog, readsSuffixes);
+  const first = askedModel(name, catalog, readsSuffixes);
+  if (!others || others.length === 0) return [first];
   const byId = new Map<string, AskedModel>();
-  for (const each of [name, ...others].map(asked)) {
-    const id = catalog.get(each.id)?.id ?? each.id;
-    if (!byId.has(id)) byId.set(id, each);
+  for (const each of [name, ...others]) {
+    const asked = askedModel(each, catalog, readsSuffixes);
+    const id = catalog.get(asked.id)?.id ?? asked.id;
+    if (!byId.has(id)) byId.set(id, asked);
   }
-  const [first = asked(name), ...rest] = byId.values();
-  return [first, ...rest];
+  const [head = first, ...rest] = byId.values();
+  return [head, ...rest];
 }
 
 function askedModel(name: string, catalog: Catalog, readsSuffixes: boolean): AskedModel {
@@ -83,23 +75,9 @@ export function selectModels(
   selection: Selection,
 ): SelectedModels {
   const { demands } = selection;
-  const first = findModel(asked[0], catalog, selection);
+  const all: [Model, ...Model[]] = [findModel(asked[0], catalog, selection)];
   if (routing) checkProviders(catalog, routing);
-  return asked.length === 1 && !routing && !demands
-    ? [first]
-    : selectAmong(first, catalog, asked, routing, selection);
-}
-
-function selectAmong(
-  first: Model,
-  catalog: Catalog,
-  asked: AskedModels,
-  routing: ClientRouting | undefined,
-  selection: Selection,
-): SelectedModels {
-  const { demands } = selection;
-  const others = asked.slice(1).map((each) => findModel(each, catalog, selection));
-  const all = [first, ...others] as const;
+  for (const each of asked) if (each !== asked[0]) all.push(findModel(each, catalog, selection));
   const matching = demands ? keepMatching(all, demands) : all;
   return routing ? withRouting(matching, routing, all) : matching;
 }
