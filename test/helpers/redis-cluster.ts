@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { Redis } from 'ioredis';
 
-import { freePort, type RedisServer, startRedis } from './redis-server.ts';
+import { freePort, type RedisServer, retried, startRedis } from './redis-server.ts';
 
 export interface ClusterNode {
   readonly server: RedisServer;
@@ -27,7 +27,7 @@ const PRIMARIES = 3;
 
 export async function startCluster({ withReplicas = false } = {}): Promise<RedisCluster> {
   const nodes = await Promise.all(
-    Array.from({ length: withReplicas ? 2 * PRIMARIES : PRIMARIES }, startNode),
+    Array.from({ length: withReplicas ? 2 * PRIMARIES : PRIMARIES }, () => retried(startNode)),
   );
   const primaries = nodes.slice(0, PRIMARIES);
   const replicas = nodes.slice(PRIMARIES);
@@ -80,9 +80,7 @@ async function startNode(): Promise<ClusterNode & { readonly busPort: number }> 
   const options =
     `--cluster-enabled yes --cluster-port ${busPort} --cluster-node-timeout 2000 ` +
     '--cluster-replica-no-failover yes --cluster-replica-validity-factor 0 --repl-diskless-sync-delay 0';
-  const server = await startRedis(options.split(' ')).catch(() => undefined);
-  // Another process took one of its ports meanwhile.
-  if (!server) return startNode();
+  const server = await startRedis(options.split(' '));
   const redis = new Redis(server.port);
   redis.on('error', () => {});
   return { server, redis, busPort, id: String(await redis.call('CLUSTER', 'MYID')) };

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -38,20 +38,23 @@ export async function startRedisWithConfig(
   configure: (directory: string) => readonly string[],
   parent: string = tmpdir(),
 ): Promise<RedisServer> {
-  const port = await freePort();
   const directory = mkdtempSync(join(parent, 'ccr-redis-'));
-  const options = [
-    ...configure(directory),
-    '--port',
-    String(port),
-    '--bind',
-    '127.0.0.1',
-    '--dir',
-    directory,
-  ];
+  const configured = configure(directory);
+  let port = 0;
+  let server = await retried(async () => {
+    port = await freePort();
+    return launch();
+  });
   process.once('SIGTERM', abandon);
-  let server = await launch(options, port);
 
+  async function launch(): Promise<ChildProcess> {
+    const address = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory];
+    const launched = spawn('redis-server', [...configured, ...address], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    await listening(launched);
+    return launched;
+  }
   async function end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
     server.kill('SIGCONT');
     if (server.exitCode === null && server.signalCode === null) {
@@ -80,37 +83,36 @@ export async function startRedisWithConfig(
     restart: async (whileDown = () => {}) => {
       await end('SIGKILL');
       await whileDown();
-      server = await launch(options, port);
+      server = await retried(launch);
     },
     freeze: () => void server.kill('SIGSTOP'),
     thaw: () => void server.kill('SIGCONT'),
   };
 }
 
-/** A port may be taken for a moment, as by a client of another test: then the server is started again. */
-async function launch(options: readonly string[], port: number): Promise<ChildProcess> {
+/** Another process may take a port for a moment, as a client of another test does: then it is tried again. */
+export async function retried<T>(start: () => Promise<T>): Promise<T> {
   for (let retries = 0; ; retries++) {
     try {
-      return await launchOnce(options, port);
+      return await start();
     } catch (error) {
       if (retries === 3) throw error;
     }
   }
 }
 
-async function launchOnce(options: readonly string[], port: number): Promise<ChildProcess> {
-  const server = spawn('redis-server', options, { stdio: 'ignore' });
+/**
+ * Resolves once the server listens, though it may still load its data. It says so itself: what accepts
+ * connections on its port may be another test's, and then this one exits.
+ */
+async function listening(server: ChildProcess): Promise<void> {
+  const said = new Promise<void>((resolve) => {
+    server.stdout!.on('data', (chunk: Buffer) => {
+      if (/Server initialized|Sentinel ID is/.test(chunk.toString())) resolve();
+    });
+  });
   const exited = once(server, 'exit');
-  const starting = new AbortController();
-  try {
-    await Promise.race([
-      listening(port, starting.signal),
-      exited.then(() => Promise.reject(new Error('redis-server did not start'))),
-    ]);
-  } finally {
-    starting.abort();
-  }
-  return server;
+  await Promise.race([said, exited.then(() => Promise.reject(new Error('redis-server did not start')))]);
 }
 
 /** Below the ports that the system gives to clients: one of those could take it while its server restarts. */
@@ -126,19 +128,5 @@ export async function freePort(): Promise<number> {
     server.close();
     await once(server, 'close');
     return port;
-  }
-}
-
-/** Resolves once something accepts connections there. */
-async function listening(port: number, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    const socket = connect(port, '127.0.0.1');
-    const outcome = await Promise.race([
-      once(socket, 'connect').then(() => 'connected'),
-      once(socket, 'error').then(() => 'refused'),
-    ]).catch(() => 'refused');
-    socket.destroy();
-    if (outcome === 'connected') return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
