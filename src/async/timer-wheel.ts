@@ -1,25 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 
-/** A member of a ring of links; alone, it is linked with itself. */
-class Link {
-  previous: Link = this;
-  next: Link = this;
-
-  unlink(): void {
-    this.previous.next = this.next;
-    this.next.previous = this.previous;
-    this.previous = this;
-    this.next = this;
-  }
-
-  /** Links this one in front of another. */
-  linkBefore(other: Link): void {
-    this.previous = other.previous;
-    this.next = other;
-    this.previous.next = this;
-    other.previous = this;
-  }
-}
+import { Link } from './link.ts';
 
 /** What is to happen at a time that is set in a `TimerWheel`. Setting it makes no object: it is a link itself. */
 export abstract class Deadline extends Link {

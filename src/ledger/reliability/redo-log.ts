@@ -1,3 +1,4 @@
+import { Link } from '../../async/link.ts';
 import { PassingMap } from '../../async/passing-map.ts';
 import type {
   Adjust,
@@ -67,13 +68,22 @@ export interface LiveHold {
 /** What a witness can be of. */
 export type Trace = Extract<Change, { type: 'grant' | 'adjust' | 'refund' | 'settle' | 'void' }> | LiveHold;
 
-interface Entry {
+/** A change that is remembered, among those of all accounts. */
+class Entry extends Link {
+  readonly account: WatchedAccount;
+  readonly change: Change;
   /** When it was acknowledged last. */
   at: number;
   /** From when its minute counts. */
   since: number;
-  readonly account: WatchedAccount;
-  readonly change: Change;
+
+  constructor(account: WatchedAccount, change: Change, at: number) {
+    super();
+    this.account = account;
+    this.change = change;
+    this.at = at;
+    this.since = at;
+  }
 }
 
 /** What this process knows of an account from the store's answers. */
@@ -247,8 +257,9 @@ export class RedoLog {
   /** The one that was used last is the last. */
   readonly #accounts = new Map<string, WatchedAccount>();
   #newest: WatchedAccount | undefined;
-  /** Changes of all accounts, oldest first. */
-  readonly #entries = new Set<Entry>();
+  /** Changes of all accounts, oldest first: not a set, whose iterator passes the places of all that has left it. */
+  readonly #entries = new Link();
+  #size = 0;
   #expiredAt: number;
 
   /** @param options.forgetsAccounts - nothing is kept of an account from one command to the next: its store loses nothing */
@@ -291,17 +302,16 @@ export class RedoLog {
       return;
     }
     if (before) this.#forget(before);
-    const entry: Entry = { at, since: at, account, change };
+    const entry = new Entry(account, change, at);
     account.changes.set(change, entry);
-    this.#entries.add(entry);
+    entry.linkBefore(this.#entries);
+    this.#size += 1;
     if (isTrace) {
       if ('posted' in change && change.posted) for (const each of witnesses) account.tips.delete(each);
       account.addTip(change);
     }
-    for (const oldest of this.#entries) {
-      if (this.#entries.size <= MAX_ENTRIES) return;
-      this.#forget(oldest);
-    }
+    const oldest = this.#entries.next;
+    if (this.#size > MAX_ENTRIES && oldest instanceof Entry) this.#forget(oldest);
   }
 
   /** They were all there at one moment: of lines of the journal, the last comes after the others. */
@@ -382,7 +392,10 @@ export class RedoLog {
     const now = this.#now();
     const passed = now - this.#expiredAt;
     this.#expiredAt = now;
-    for (const entry of this.#entries) {
+    let next = this.#entries.next;
+    while (next instanceof Entry) {
+      const entry = next;
+      next = entry.next;
       if (!isBelieved(entry.account) || entry.account.unpaid)
         entry.since = Math.min(now, entry.since + passed);
       else if (entry.since <= now - WINDOW_MS) this.#forget(entry);
@@ -408,7 +421,8 @@ export class RedoLog {
 
   #forget(entry: Entry): void {
     const { account, change } = entry;
-    this.#entries.delete(entry);
+    entry.unlink();
+    this.#size -= 1;
     account.changes.delete(change);
     if (leavesTrace(change)) account.tips.delete(change);
   }

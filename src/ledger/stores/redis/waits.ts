@@ -1,14 +1,13 @@
+import { Link } from '../../../async/link.ts';
 import { LATE_MS, SHORT_MS, SLICES } from '../../../async/timeout.ts';
 
-/** Something that waits for a reply, in a list of `Waits`: a node of it, so that its end takes no search. */
-export class Wait {
+/** Something that waits for a reply, in the ring of a `Waits`. */
+export class Wait extends Link {
   /** It has ended, or timed out. */
   isOver = false;
   beganAt = 0;
   /** How long this process had stalled before, in all. */
   stalledBeforeMs = 0;
-  earlier: Wait = this;
-  later: Wait = this;
 
   onTimeout(): void {}
 }
@@ -23,8 +22,8 @@ export class Wait {
 export class Waits {
   readonly #ms: number;
   readonly #sliceMs: number;
-  /** Start and end of the list, which is a ring in the order in which they began. */
-  readonly #ring = new Wait();
+  /** In the order in which they began. */
+  readonly #ring = new Link();
   #isTimed = false;
   #sliceEndsAt = 0;
   /** How long this process has stalled, in all. */
@@ -39,17 +38,13 @@ export class Waits {
   begin(wait: Wait): void {
     wait.beganAt = performance.now();
     wait.stalledBeforeMs = this.#stalledMs;
-    const ring = this.#ring;
-    wait.earlier = ring.earlier;
-    wait.later = ring;
-    ring.earlier.later = wait;
-    ring.earlier = wait;
+    wait.linkBefore(this.#ring);
     if (!this.#isTimed) this.#endSliceIn(this.#sliceMs, wait.beganAt);
   }
 
   end(wait: Wait): void {
     wait.isOver = true;
-    remove(wait);
+    wait.unlink();
   }
 
   readonly #endSlice = (): void => {
@@ -58,13 +53,13 @@ export class Waits {
     const stallMs = lateMs > LATE_MS ? Math.min(lateMs, this.#sliceMs) : 0;
     this.#stalledMs += stallMs;
     this.#isTimed = false;
-    let first = this.#ring.later;
-    while (first !== this.#ring && this.#leftMs(first, now, stallMs) <= 0) {
-      remove(first);
+    let first = this.#ring.next;
+    while (first instanceof Wait && this.#leftMs(first, now, stallMs) <= 0) {
+      first.unlink();
       setImmediate(timeOut, first);
-      first = this.#ring.later;
+      first = this.#ring.next;
     }
-    if (first !== this.#ring)
+    if (first instanceof Wait)
       this.#endSliceIn(Math.min(this.#leftMs(first, now, stallMs), this.#sliceMs), now);
   };
 
@@ -85,14 +80,6 @@ export class Waits {
     // It doesn't keep the process alive: the connection that is waited for does.
     setTimeout(this.#endSlice, ms).unref();
   }
-}
-
-function remove(wait: Wait): void {
-  wait.earlier.later = wait.later;
-  wait.later.earlier = wait.earlier;
-  // In the old generation it would keep the next one alive, and that one the rest.
-  wait.earlier = wait;
-  wait.later = wait;
 }
 
 function timeOut(wait: Wait): void {
