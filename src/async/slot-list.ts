@@ -14,7 +14,7 @@ export class SlotList<T> {
 
   /** @returns the slot to pass to `delete` */
   add(value: T): Slot<T> {
-    const slot = { value, index: this.#slots.length };
+    const slot = new Slot(value, this.#slots.length);
     this.#slots.push(slot);
     return slot;
   }
@@ -36,8 +36,18 @@ export class SlotList<T> {
   }
 }
 
-/** The position of a value in a `SlotList`. */
-export interface Slot<T> {
+/**
+ * The position of a value in a `SlotList`.
+ *
+ * Not a literal: if most of them survive at first, V8 makes all later ones in the old generation, where each keeps its value, and all of
+ * a request with it, until the next full collection.
+ */
+export class Slot<T> {
   readonly value: T;
   index: number;
+
+  constructor(value: T, index: number) {
+    this.value = value;
+    this.index = index;
+  }
 }
