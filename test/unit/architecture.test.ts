@@ -191,6 +191,7 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
     'upstream/conversations.ts',
     'upstream/provider-keys.ts',
     'upstream/provider-words.ts',
+    'ledger/stores/redis/redis-keys.ts',
     'ledger/stores/sqlite/sqlite-accounts.ts',
   ],
   yaml: ['cli/init/litellm/litellm.ts'],

@@ -162,12 +162,12 @@ export class RedisAccountChanges {
   async #finishDeletion(account: string, { deleted, pointers }: Deletion): Promise<void> {
     const runner = this.#runner;
     const { keys } = runner;
-    await runner.send('hset', keys.deleted(), deleted.id, packDeleted(deleted));
+    await runner.send('hset', [keys.deleted(), deleted.id, packDeleted(deleted)]);
     for (const { hash, key } of pointers) {
       await runner.run(dropPointer, [keys.pointer(hash)], [`${account} ${key}`]);
     }
-    await runner.send('srem', keys.accounts(shardOf(account)), account);
-    await runner.send('zrem', keys.due(shardOf(account)), account);
+    await runner.send('srem', [keys.accounts(shardOf(account)), account]);
+    await runner.send('zrem', [keys.due(shardOf(account)), account]);
     await runner.run(forgetAccount, keys.ofAccount(account), [deleted.id]);
   }
 

@@ -76,7 +76,7 @@ export class RedisConnection {
    */
   sender(timeoutMs: number): Send {
     const waits = new Waits(timeoutMs);
-    return (command, ...args) =>
+    return (command, args) =>
       this.#calls.run(waits, (call) => {
         if (this.#isUsable()) {
           this.#judgeNowAndThen();

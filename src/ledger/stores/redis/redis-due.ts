@@ -31,7 +31,7 @@ export class DueAccounts {
 
   /** Indexes an account at `due`, in ms; an earlier entry stays. */
   async put(account: string, due: number): Promise<void> {
-    await this.#runner.send('zadd', this.#runner.keys.due(shardOf(account)), 'LT', String(due), account);
+    await this.#runner.send('zadd', [this.#runner.keys.due(shardOf(account)), 'LT', String(due), account]);
   }
 
   /** Claims due accounts, a few at a time. If the consumer stops or throws, the unprocessed ones are put back. */

@@ -151,11 +151,11 @@ class Line {
     try {
       const send = this.#connection.sender(left() + SLACK_MS);
       if (replicas > 0) {
-        const have = Number(await send('wait', String(replicas), String(left())));
+        const have = Number(await send('wait', [String(replicas), String(left())]));
         if (have < replicas) return false;
       }
       if (!disk) return true;
-      const reply = await send('waitaof', '1', '0', String(left()));
+      const reply = await send('waitaof', ['1', '0', String(left())]);
       return Array.isArray(reply) && Number(reply[0]) >= 1;
     } catch {
       return false;

@@ -1,11 +1,17 @@
+import { LRUCache } from 'lru-cache';
+
 import { ACCOUNT_KEYS } from './lua/account-lua.ts';
 
 /** Number of sets of account ids, each in its own slot. */
 export const SHARDS = 64;
 
+/** Accounts whose names of keys are kept: ten short strings each. */
+const MAX_KEPT = 1000;
+
 /** Names of all Redis keys of a store. */
 export class RedisKeys {
   readonly #prefix: string;
+  readonly #ofAccounts = new LRUCache<string, readonly string[]>({ max: MAX_KEPT });
 
   /** @throws {TypeError} for braces in a prefix: they would override the hash tags that keep an account in one slot */
   constructor(keyPrefix: string, clientsOwn = '') {
@@ -18,8 +24,13 @@ export class RedisKeys {
   }
 
   /** All keys of an account, which are in one slot. */
-  ofAccount(account: string): string[] {
-    return ACCOUNT_KEYS.map((key) => `${this.#prefix}{${account}}:${key}`);
+  ofAccount(account: string): readonly string[] {
+    let names = this.#ofAccounts.get(account);
+    if (!names) {
+      names = ACCOUNT_KEYS.map((key) => `${this.#prefix}{${account}}:${key}`);
+      this.#ofAccounts.set(account, names);
+    }
+    return names;
   }
 
   /** The usage counters of an account; also in `ofAccount`. */

@@ -28,15 +28,15 @@ export class RedisRequestLog implements RequestLogStore {
     // Two rows of an id would be two members.
     const rows = [...new Map(added.map((row) => [row.id, row])).values()];
     const listed = rows.flatMap(({ id, account }) => ['0', `${id} ${account}`]);
-    await send('zadd', this.#all, ...listed);
+    await send('zadd', [this.#all, ...listed]);
     await Promise.all(
       rows
         .filter(({ replaces }) => replaces === true)
-        .map(({ id, account }) => send('zremrangebylex', this.#of(account), `[${id} `, `(${id}!`)),
+        .map(({ id, account }) => send('zremrangebylex', [this.#of(account), `[${id} `, `(${id}!`])),
     );
     await Promise.all(
       [...byAccount(rows)].map(([account, own]) =>
-        send('zadd', this.#of(account), ...own.flatMap(({ id, json }) => ['0', `${id} ${json}`])),
+        send('zadd', [this.#of(account), ...own.flatMap(({ id, json }) => ['0', `${id} ${json}`])]),
       ),
     );
   }
@@ -66,11 +66,11 @@ export class RedisRequestLog implements RequestLogStore {
 
   async trim(before: string, max: number): Promise<number> {
     const { send } = this.#runner;
-    const surplus = Number(await send('zcard', this.#all)) - max;
+    const surplus = Number(await send('zcard', [this.#all])) - max;
     const oldest = new ReplyReader(
       surplus > 0
-        ? await send('zrange', this.#all, '0', String(TRIM_STEP - 1))
-        : await send('zrangebylex', this.#all, '-', `(${before}`, 'LIMIT', '0', String(TRIM_STEP)),
+        ? await send('zrange', [this.#all, '0', String(TRIM_STEP - 1)])
+        : await send('zrangebylex', [this.#all, '-', `(${before}`, 'LIMIT', '0', String(TRIM_STEP)]),
     ).texts();
     const old = oldest.filter((member, n) => n < surplus || member < before);
     const newest = old.at(-1)?.slice(0, 19);
@@ -78,9 +78,9 @@ export class RedisRequestLog implements RequestLogStore {
     // Rows first: a list that is trimmed too early would leave them.
     const accounts = new Set(old.map((member) => member.slice(20)));
     await Promise.all(
-      [...accounts].map((account) => send('zremrangebylex', this.#of(account), '-', `(${newest}!`)),
+      [...accounts].map((account) => send('zremrangebylex', [this.#of(account), '-', `(${newest}!`])),
     );
-    await send('zrem', this.#all, ...old);
+    await send('zrem', [this.#all, ...old]);
     return old.length;
   }
 
@@ -90,8 +90,8 @@ export class RedisRequestLog implements RequestLogStore {
       const rows = await this.#rowsOf(account, '0', before, TRIM_STEP);
       if (rows.length === 0) return;
       // The list first: if this breaks off between the two, a repetition finds the rows.
-      await send('zrem', this.#all, ...rows.map(({ id }) => `${id} ${account}`));
-      await send('zrem', this.#of(account), ...rows.map(({ id, json }) => `${id} ${json}`));
+      await send('zrem', [this.#all, ...rows.map(({ id }) => `${id} ${account}`)]);
+      await send('zrem', [this.#of(account), ...rows.map(({ id, json }) => `${id} ${json}`)]);
     }
   }
 
@@ -102,8 +102,8 @@ export class RedisRequestLog implements RequestLogStore {
 
   /** Members from one id up to another, the newest first. */
   async #range(key: string, from: string, before: string, limit = -1): Promise<string[]> {
-    const bounds = [`(${before}`, `[${from}`, 'LIMIT', '0', String(limit)];
-    return new ReplyReader(await this.#runner.send('zrevrangebylex', key, ...bounds)).texts();
+    const bounds = [key, `(${before}`, `[${from}`, 'LIMIT', '0', String(limit)];
+    return new ReplyReader(await this.#runner.send('zrevrangebylex', bounds)).texts();
   }
 
   get #all(): string {

@@ -413,7 +413,7 @@ export class RedisStore implements LedgerStore {
       let cursor = '0';
       do {
         const key = this.#keys.accounts(shard);
-        const [next, members] = scanned(await this.#runner.send('sscan', key, cursor, 'COUNT', '200'));
+        const [next, members] = scanned(await this.#runner.send('sscan', [key, cursor, 'COUNT', '200']));
         cursor = next;
         for (const account of members) {
           if (!seen.has(account)) yield account;

@@ -18,7 +18,7 @@ export async function* scanHash(
   let cursor = '0';
   do {
     const from = cursor;
-    const reply = new ReplyReader(await runner.send('hscan', key, from, 'MATCH', pattern, 'COUNT', PAGE));
+    const reply = new ReplyReader(await runner.send('hscan', [key, from, 'MATCH', pattern, 'COUNT', PAGE]));
     cursor = reply.text();
     for (const row of reply.nested().pairs()) if (row[0] !== SENTINEL) yield row;
   } while (cursor !== '0');

@@ -51,14 +51,13 @@ export class ScriptRunner {
     args: Args,
     send: Send = this.send,
   ): Promise<Reply> {
-    const rest = [String(keys.length), ...keys, ...args];
     const name = this.#functions.nameOf(script);
-    if (name === undefined) return runScript(script, rest, send);
-    return send('fcall', name, ...rest).then(
+    if (name === undefined) return runScript(script, keys, args, send);
+    return send('fcall', scriptArgs(name, keys, args)).then(
       (reply) => read(script, reply),
       (error: unknown) => {
         if (!this.#functions.fallsBack(error)) throw error;
-        return stepAfter(error, runScript(script, rest, send));
+        return stepAfter(error, runScript(script, keys, args, send));
       },
     );
   }
@@ -83,7 +82,7 @@ export class ScriptRunner {
 
   /** Names an account in the list of all: each time, so that a repeated call makes good one that was cut short. */
   async list(account: string): Promise<void> {
-    await this.send('sadd', this.keys.accounts(shardOf(account)), account);
+    await this.send('sadd', [this.keys.accounts(shardOf(account)), account]);
   }
 
   close(): Promise<void> {
@@ -102,16 +101,21 @@ export async function afterwards<T>(step: Promise<T>): Promise<T> {
 
 function runScript<Args extends readonly string[], Reply>(
   script: LuaScript<Args, Reply>,
-  rest: readonly string[],
+  keys: readonly string[],
+  args: Args,
   send: Send,
 ): Promise<Reply> {
-  return send('evalsha', script.hash, ...rest).then(
+  return send('evalsha', scriptArgs(script.hash, keys, args)).then(
     (reply) => read(script, reply),
     async (error: unknown) => {
       if (!isUnknownScript(error)) throw error;
-      return read(script, await stepAfter(error, send('eval', script.source, ...rest)));
+      return read(script, await stepAfter(error, send('eval', scriptArgs(script.source, keys, args))));
     },
   );
+}
+
+function scriptArgs(name: string, keys: readonly string[], args: readonly string[]): readonly string[] {
+  return [name, String(keys.length)].concat(keys, args);
 }
 
 /** What is sent after a refusal, which may be the answer to a second sending: then the first may have been applied. */

@@ -4,7 +4,7 @@ import type { ReplyMeta } from '../../../contract/reply.ts';
 import { linkLua } from './link-lua.ts';
 
 /** Sends one command to Redis. The client finds the keys in it, because it knows `EVALSHA` and `EVAL`. */
-export type Send = (command: string, ...args: readonly string[]) => Promise<unknown>;
+export type Send = (command: string, args: readonly string[]) => Promise<unknown>;
 
 /** A Lua script with the parser of its reply. */
 export interface LuaScript<Args extends readonly string[], Reply> {
