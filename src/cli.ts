@@ -17,7 +17,7 @@ try {
   // Before other modules are loaded: an old Node may not parse them.
   const problem = unsupportedNode(process.versions);
   if (problem !== undefined) throw new Error(problem);
-  // docs/scaling.md says what this spares where many requests run at once. Only here is the process our own.
+  // A library may not set a flag for its app's process; this one is ours. docs/scaling.md says what the flag gives.
   if (isNode(process.versions)) setFlagsFromString('--no-allocation-site-pretenuring');
   const { main } = await import('./cli/main.ts');
   process.exitCode = await main(process.argv.slice(2));

@@ -1,4 +1,4 @@
-/** A member of a ring of links; alone, it is linked with itself. What is in order, and leaves it at any place, takes no search. */
+/** A member of a ring of links; alone, it is linked with itself. Taking one out of the middle needs no search. */
 export class Link {
   previous: Link = this;
   next: Link = this;
@@ -6,12 +6,12 @@ export class Link {
   unlink(): void {
     this.previous.next = this.next;
     this.next.previous = this.previous;
-    // In the old generation it would keep the next one alive, and that one the rest.
+    // In the old generation, a link that has left would keep the next one alive, and that one the rest.
     this.previous = this;
     this.next = this;
   }
 
-  /** Links this one in front of another. */
+  /** Links this one, which is alone, in front of another. */
   linkBefore(other: Link): void {
     this.previous = other.previous;
     this.next = other;

@@ -41,23 +41,24 @@ export async function startRedisWithConfig(
   const directory = mkdtempSync(join(parent, 'ccr-redis-'));
   const configured = configure(directory);
   let port = 0;
-  let server = await retried(async () => {
-    port = await freePort();
-    return launch();
-  });
+  let server: ChildProcess | undefined;
   process.once('SIGTERM', abandon);
+  await retried(async () => {
+    port = await freePort();
+    await launch();
+  }).catch(async (error: unknown) => {
+    await remove('SIGKILL');
+    throw error;
+  });
 
-  async function launch(): Promise<ChildProcess> {
+  async function launch(): Promise<void> {
     const address = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory];
-    const launched = spawn('redis-server', [...configured, ...address], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    await listening(launched);
-    return launched;
+    server = spawn('redis-server', [...configured, ...address], { stdio: ['ignore', 'pipe', 'ignore'] });
+    await listening(server);
   }
   async function end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-    server.kill('SIGCONT');
-    if (server.exitCode === null && server.signalCode === null) {
+    server?.kill('SIGCONT');
+    if (server?.exitCode === null && server.signalCode === null) {
       const exited = once(server, 'exit');
       server.kill(signal);
       await exited;
@@ -70,7 +71,7 @@ export async function startRedisWithConfig(
   }
   /** Vitest ends its workers by SIGTERM; a test that failed on its way to `stop` must leave no server behind. */
   function abandon(): void {
-    server.kill('SIGKILL');
+    server?.kill('SIGKILL');
     rmSync(directory, { recursive: true, force: true });
     process.kill(process.pid, 'SIGTERM');
   }
@@ -83,10 +84,10 @@ export async function startRedisWithConfig(
     restart: async (whileDown = () => {}) => {
       await end('SIGKILL');
       await whileDown();
-      server = await retried(launch);
+      await retried(launch);
     },
-    freeze: () => void server.kill('SIGSTOP'),
-    thaw: () => void server.kill('SIGCONT'),
+    freeze: () => void server?.kill('SIGSTOP'),
+    thaw: () => void server?.kill('SIGCONT'),
   };
 }
 
@@ -103,7 +104,7 @@ export async function retried<T>(start: () => Promise<T>): Promise<T> {
 
 /**
  * Resolves once the server listens, though it may still load its data. It says so itself: what accepts
- * connections on its port may be another test's, and then this one exits.
+ * connections on its port may be another test's, and then this one exits. Options must leave its log on stdout, with notices.
  */
 async function listening(server: ChildProcess): Promise<void> {
   const said = new Promise<void>((resolve) => {

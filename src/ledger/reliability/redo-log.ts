@@ -257,9 +257,9 @@ export class RedoLog {
   /** The one that was used last is the last. */
   readonly #accounts = new Map<string, WatchedAccount>();
   #newest: WatchedAccount | undefined;
-  /** Changes of all accounts, oldest first: not a set, whose iterator passes the places of all that has left it. */
+  /** Changes of all accounts, oldest first. Not a `Set`: its iterator steps over the holes of all that has left. */
   readonly #entries = new Link();
-  #size = 0;
+  #entryCount = 0;
   #expiredAt: number;
 
   /** @param options.forgetsAccounts - nothing is kept of an account from one command to the next: its store loses nothing */
@@ -305,13 +305,13 @@ export class RedoLog {
     const entry = new Entry(account, change, at);
     account.changes.set(change, entry);
     entry.linkBefore(this.#entries);
-    this.#size += 1;
+    this.#entryCount += 1;
     if (isTrace) {
       if ('posted' in change && change.posted) for (const each of witnesses) account.tips.delete(each);
       account.addTip(change);
     }
     const oldest = this.#entries.next;
-    if (this.#size > MAX_ENTRIES && oldest instanceof Entry) this.#forget(oldest);
+    if (this.#entryCount > MAX_ENTRIES && oldest instanceof Entry) this.#forget(oldest);
   }
 
   /** They were all there at one moment: of lines of the journal, the last comes after the others. */
@@ -421,9 +421,9 @@ export class RedoLog {
 
   #forget(entry: Entry): void {
     const { account, change } = entry;
+    if (!account.changes.delete(change)) return;
     entry.unlink();
-    this.#size -= 1;
-    account.changes.delete(change);
+    this.#entryCount -= 1;
     if (leavesTrace(change)) account.tips.delete(change);
   }
 

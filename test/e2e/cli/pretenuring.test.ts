@@ -23,7 +23,7 @@ function generations(program: string): Set<string> {
 }
 
 describe('the command', () => {
-  it('has objects made in the young generation, also while many requests run at once', () => {
+  it('makes what outlives collections in the young generation', () => {
     expect(generations(PROBE)).toContain('old');
     expect(generations(`await import('${CLI}');${PROBE}`)).toEqual(new Set(['young']));
   });
