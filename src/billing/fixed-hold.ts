@@ -1,3 +1,4 @@
+import type { Answer } from '../async/answer.ts';
 import { type Slot, SlotList } from '../async/slot-list.ts';
 import type { Caller } from '../keys/caller.ts';
 import type {
@@ -96,7 +97,7 @@ export class FixedHold implements LeasedHold {
     return Math.round(performance.now() - this.#openedAt);
   }
 
-  renew(): Promise<ExtendResult> {
+  renew(): Answer<ExtendResult> {
     return this.#holds.renew(this);
   }
 
@@ -213,7 +214,7 @@ export class FixedHolds {
     for (const hold of this.#open.values()) hold.close();
   }
 
-  async renew({ terms, amount }: Pick<FixedHold, 'terms' | 'amount'>): Promise<ExtendResult> {
+  renew({ terms, amount }: Pick<FixedHold, 'terms' | 'amount'>): Answer<ExtendResult> {
     const { store, leaseMs } = this.keeper;
     const { requestId, caller } = terms;
     return store.extend({ account: caller.account, requestId, hold: amount, leaseMs, checkpoint: 0n });

@@ -1,3 +1,4 @@
+import { type Answer, isLater } from '../async/answer.ts';
 import type { Caller } from '../keys/caller.ts';
 import type {
   Dimensions,
@@ -98,18 +99,26 @@ export class Hold implements LeasedHold {
   /**
    * Renews the lease with the charge to post if this process crashes; asks for a larger hold if one is given.
    *
-   * @throws {StoreUnavailableError} when it may have been applied: the next renewal repeats it
+   * Throws, or rejects with, a StoreUnavailableError when it may have been applied: the next renewal repeats it.
    */
-  async renew(atLeast: NanoDollars = this.#amount): Promise<ExtendResult> {
+  renew(atLeast: NanoDollars = this.#amount): Answer<ExtendResult> {
     const { store, leaseMs } = this.#billing;
     const { requestId, caller } = this.terms;
-    const result = await store.extend({
+    const extending = store.extend({
       account: caller.account,
       requestId,
       hold: atLeast,
       leaseMs,
       checkpoint: this.#checkpoint(),
     });
+    return isLater(extending) ? this.#awaitRenewal(extending) : this.#renewed(extending);
+  }
+
+  async #awaitRenewal(extending: Promise<ExtendResult>): Promise<ExtendResult> {
+    return this.#renewed(await extending);
+  }
+
+  #renewed(result: ExtendResult): ExtendResult {
     if (result.code === 'ok' && result.hold > this.#amount) this.#amount = result.hold;
     return result;
   }

@@ -1,3 +1,4 @@
+import { type Answer, isLater } from '../async/answer.ts';
 import { asError } from '../platform/as-error.ts';
 import { Deadline, type TimerWheel } from '../async/timer-wheel.ts';
 import { type ExtendResult, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
@@ -13,7 +14,8 @@ const HOLDS_IN_FLIGHT = 100;
 export interface LeasedHold {
   /** For its renewal alone; undefined if it isn't renewed, or not any more. */
   lease: Lease | undefined;
-  renew(): Promise<ExtendResult>;
+  /** Throws or rejects if the store didn't answer. */
+  renew(): Answer<ExtendResult>;
   report(error: Error): void;
 }
 
@@ -99,27 +101,48 @@ export class LeaseRenewal {
     while (this.#inFlight < most) {
       const lease = this.#due.shift();
       if (!lease) return;
-      if (lease.hold.lease !== lease) continue;
-      this.#inFlight += 1;
-      void this.#renew(lease).finally(() => {
-        this.#inFlight -= 1;
-        this.#renewDue();
-      });
+      if (lease.hold.lease === lease) this.#renew(lease);
     }
   }
 
-  async #renew(lease: Lease): Promise<void> {
-    const { hold } = lease;
+  #renew(lease: Lease): void {
     try {
-      const { code } = await hold.renew();
-      this.#isUnavailable = false;
-      // Its lease expired: its charge is still settled by its id.
-      if (code === 'closed') this.delete(hold);
+      const renewed = lease.hold.renew();
+      if (isLater(renewed)) void this.#awaitRenewal(lease, renewed);
+      else this.#renewed(lease, renewed);
     } catch (error) {
-      const isUnavailable = error instanceof StoreUnavailableError;
-      if (!isUnavailable || !this.#isUnavailable) hold.report(asError(error));
-      this.#isUnavailable ||= isUnavailable;
+      this.#failed(lease, error);
     }
-    if (hold.lease === lease && !this.#isStopped) this.#wheel.set(lease, this.#intervalMs);
+  }
+
+  async #awaitRenewal(lease: Lease, renewing: Promise<ExtendResult>): Promise<void> {
+    this.#inFlight += 1;
+    try {
+      this.#renewed(lease, await renewing);
+    } catch (error) {
+      this.#failed(lease, error);
+    } finally {
+      this.#inFlight -= 1;
+      this.#renewDue();
+    }
+  }
+
+  #renewed(lease: Lease, { code }: ExtendResult): void {
+    this.#isUnavailable = false;
+    // Its lease expired: its charge is still settled by its id.
+    if (code === 'closed') this.delete(lease.hold);
+    else this.#schedule(lease);
+  }
+
+  #failed(lease: Lease, error: unknown): void {
+    const isUnavailable = error instanceof StoreUnavailableError;
+    if (!isUnavailable || !this.#isUnavailable) lease.hold.report(asError(error));
+    this.#isUnavailable ||= isUnavailable;
+    this.#schedule(lease);
+  }
+
+  /** Its hold may have ended meanwhile. */
+  #schedule(lease: Lease): void {
+    if (lease.hold.lease === lease && !this.#isStopped) this.#wheel.set(lease, this.#intervalMs);
   }
 }

@@ -1,4 +1,4 @@
-import { type Answer, isLater, rejection } from '../../async/answer.ts';
+import { type Answer, andThen, isLater, rejection } from '../../async/answer.ts';
 import {
   type Admit,
   type AdmitResult,
@@ -48,15 +48,10 @@ export class Admissions {
     return isFinal ? first : this.#untilAdmitted(command, first);
   }
 
-  async extend(command: Extend): Promise<ExtendResult> {
-    const { window, redo } = this.#options;
-    const { account: id, requestId } = command;
-    const account = window.watch(id);
-    const first = await this.#extend(account, command);
-    const live = account.holds.get(requestId);
-    if (first.reply.code !== 'unknown' || !live || account.lost) return first.reply;
-    await inTime(redo.repairHold(account, live));
-    return (await this.#extend(account, command)).reply;
+  extend(command: Extend): Answer<ExtendResult> {
+    const account = this.#options.window.watch(command.account);
+    const first = this.#extend(account, command);
+    return andThen(first, (reply) => this.#extended(account, command, reply));
   }
 
   #tryFirst(command: Admit): Answer<AdmitResult> {
@@ -161,15 +156,22 @@ export class Admissions {
     redo.hold(account, { type: 'hold', admit, extend });
   }
 
-  async #extend(account: WatchedAccount, command: Extend): Promise<CallResult<ExtendResult>> {
-    const { listener, redo } = this.#options;
-    const heard = await listener.callAccount(account, 'extend', command);
-    const { reply } = heard;
+  #extend(account: WatchedAccount, command: Extend): Answer<ExtendResult> {
+    const called = this.#options.listener.callAccount(account, 'extend', command);
+    return andThen(called, ({ reply }) => {
+      const live = account.holds.get(command.requestId);
+      if (live && (reply.code === 'ok' || reply.code === 'no_funds')) {
+        const { admit } = live;
+        this.#options.redo.hold(account, { type: 'hold', admit, extend: { ...command, hold: reply.hold } });
+      }
+      return reply;
+    });
+  }
+
+  /** A hold that was lost is made again, and extended. */
+  #extended(account: WatchedAccount, command: Extend, reply: ExtendResult): Answer<ExtendResult> {
     const live = account.holds.get(command.requestId);
-    if (live && (reply.code === 'ok' || reply.code === 'no_funds')) {
-      const { admit } = live;
-      redo.hold(account, { type: 'hold', admit, extend: { ...command, hold: reply.hold } });
-    }
-    return heard;
+    if (reply.code !== 'unknown' || !live || account.lost) return reply;
+    return inTime(this.#options.redo.repairHold(account, live)).then(() => this.#extend(account, command));
   }
 }

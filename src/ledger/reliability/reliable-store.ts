@@ -213,7 +213,7 @@ export class ReliableStore implements LedgerStore {
     }
   }
 
-  extend(command: Extend): Promise<ExtendResult> {
+  extend(command: Extend): Answer<ExtendResult> {
     return this.#admissions.extend(command);
   }
 

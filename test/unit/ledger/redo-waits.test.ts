@@ -205,7 +205,7 @@ describe('a hold that was lost', () => {
     const admit = primary.admit.bind(primary);
     primary.admit = () => Promise.reject(new StoreUnavailableError('no'));
     const renewal = { account: 'acme', requestId: requestId(1), hold: 5n, leaseMs: 60_000, checkpoint: 0n };
-    const renewed = store.extend(renewal).catch((error: unknown) => error);
+    const renewed = Promise.resolve(store.extend(renewal)).catch((error: unknown) => error);
     await pass(10_000);
     primary.admit = admit;
     await pass(10_000);
