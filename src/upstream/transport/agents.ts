@@ -93,6 +93,12 @@ export class ProviderAgent extends http.Agent implements ConnectionPool {
     if (this.#warm.size < warmBefore) request.reusedSocket = true;
   }
 
+  /** Called by Node for a free connection. Its timeout was for the time without a request: with one, each read and write would restart it. */
+  override reuseSocket(socket: Socket, request: http.ClientRequest): void {
+    super.reuseSocket(socket, request);
+    socket.setTimeout(0);
+  }
+
   override getName(): string {
     return NAME;
   }
