@@ -167,13 +167,15 @@ function isBlank(byte: number): boolean {
 
 /** A copy of the bytes without the cuts; the original buffer isn't changed. */
 function withoutCuts(bytes: Buffer, cuts: readonly number[], shift: number): Buffer {
-  const left = Buffer.allocUnsafe(bytes.length);
+  let cutBytes = 0;
+  for (let i = 0; i < cuts.length; i += 2) cutBytes += (cuts[i + 1] ?? 0) - (cuts[i] ?? 0);
+  const left = Buffer.allocUnsafe(bytes.length - cutBytes);
   let length = 0;
   let at = 0;
   for (let i = 0; i < cuts.length; i += 2) {
     length += bytes.copy(left, length, at, (cuts[i] ?? 0) + shift);
     at = (cuts[i + 1] ?? 0) + shift;
   }
-  length += bytes.copy(left, length, at);
-  return left.subarray(0, length);
+  bytes.copy(left, length, at);
+  return left;
 }
