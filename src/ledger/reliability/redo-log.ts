@@ -24,8 +24,10 @@ import { refundId } from '../contract/reserved-ids.ts';
 /** How long what was acknowledged is remembered, and how much of it at most. */
 const WINDOW_MS = 60_000;
 const MAX_ENTRIES = 50_000;
-/** Accounts whose journal position is remembered, at a few hundred bytes each. */
+/** Accounts of which nothing is in the window, but whose journal position is remembered, at a few hundred bytes each. */
 const MAX_ACCOUNTS = 50_000;
+/** Accounts that a new one looks at, to find one that can be forgotten. */
+const MAX_LOOKS = 8;
 
 /** A change that the store has acknowledged. */
 export type Change =
@@ -86,8 +88,8 @@ class Entry extends Link {
   }
 }
 
-/** What this process knows of an account from the store's answers. */
-export class WatchedAccount {
+/** What this process knows of an account from the store's answers. Linked in the order of their last use. */
+export class WatchedAccount extends Link {
   readonly id: string;
   /** The highest journal position that was acknowledged since the last rollback; 0 while none was. */
   seq = 0n;
@@ -114,6 +116,7 @@ export class WatchedAccount {
   rolledBackAt: number = -Infinity;
 
   constructor(id: string, now: number) {
+    super();
     this.id = id;
     this.checkedAt = now;
   }
@@ -138,6 +141,11 @@ export class WatchedAccount {
 
   liveHold(requestId: string): LiveHold | undefined {
     return this.#holds?.get(requestId);
+  }
+
+  /** Nothing of it is in the window. */
+  get isIdle(): boolean {
+    return (this.#changes?.size ?? 0) === 0 && (this.#holds?.size ?? 0) === 0;
   }
 
   /** There is something that can be looked for. */
@@ -254,10 +262,11 @@ export function leavesTrace(change: Change): change is Exclude<Trace, LiveHold> 
 export class RedoLog {
   readonly #now: () => number;
   readonly #forgetsAccounts: boolean;
-  /** The one that was used last is the last. */
   readonly #accounts = new Map<string, WatchedAccount>();
-  #newest: WatchedAccount | undefined;
-  /** Changes of all accounts, oldest first. Not a `Set`: its iterator steps over the holes of all that has left. */
+  // Rings, because the iterator of a `Map` or `Set` steps over the holes of all that has left.
+  /** The accounts; the one that was used last is the last. */
+  readonly #used = new Link();
+  /** Changes of all accounts, oldest first. */
   readonly #entries = new Link();
   #entryCount = 0;
   #expiredAt: number;
@@ -273,12 +282,13 @@ export class RedoLog {
   watch(id: string): WatchedAccount {
     if (this.#forgetsAccounts) return new WatchedAccount(id, this.#now());
     let account = this.#accounts.get(id);
-    if (account && account === this.#newest) return account;
-    if (account) this.#accounts.delete(id);
-    else account = new WatchedAccount(id, this.#now());
-    this.#accounts.set(id, account);
-    this.#newest = account;
-    if (this.#accounts.size > MAX_ACCOUNTS) this.#forgetOne();
+    if (account) account.unlink();
+    else {
+      account = new WatchedAccount(id, this.#now());
+      this.#accounts.set(id, account);
+      this.#forgetIdle();
+    }
+    account.linkBefore(this.#used);
     return account;
   }
 
@@ -427,12 +437,14 @@ export class RedoLog {
     if (leavesTrace(change)) account.tips.delete(change);
   }
 
-  /** The account that was used longest ago, of those of whom nothing is in the window. */
-  #forgetOne(): void {
-    for (const [id, account] of this.#accounts) {
-      if (account.changes.size > 0 || account.holds.size > 0) continue;
-      this.#accounts.delete(id);
-      return;
+  /** Forgets the accounts that were used longest ago, beyond those that are remembered. One that is not idle counts as used. */
+  #forgetIdle(): void {
+    for (let looks = 0; looks < MAX_LOOKS && this.#accounts.size > MAX_ACCOUNTS; looks++) {
+      const oldest = this.#used.next;
+      if (!(oldest instanceof WatchedAccount)) return;
+      oldest.unlink();
+      if (oldest.isIdle) this.#accounts.delete(oldest.id);
+      else oldest.linkBefore(this.#used);
     }
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { RedoLog } from '../../../src/ledger/reliability/redo-log.ts';
+import { type LiveHold, RedoLog } from '../../../src/ledger/reliability/redo-log.ts';
 import { requestId } from '../../contracts/ledger-fixture.ts';
 
 /** The most that is remembered of all accounts together. */
@@ -10,6 +10,16 @@ type Voided = Extract<Parameters<RedoLog['record']>[1], { type: 'void' }>;
 
 function voided(account: string, n: number): Voided {
   return { type: 'void', command: { account, requestId: requestId(n) } };
+}
+
+/** A hold, of which an account may have any number. */
+function held(account: string, n: number): LiveHold {
+  const request = { account, requestId: requestId(n), leaseMs: 1 };
+  return {
+    type: 'hold',
+    admit: { ...request, key: 'key', want: 1n, min: 1n, tokens: 0, notAfter: 0 },
+    extend: { ...request, hold: 1n, checkpoint: 0n },
+  };
 }
 
 describe('the window of what was acknowledged', () => {
@@ -42,5 +52,40 @@ describe('the window of what was acknowledged', () => {
     expect(acme.changes.size).toBe(0);
     for (let n = 0; n <= MAX; n++) log.record(acme, voided('acme', n));
     expect(acme.changes.size).toBe(MAX);
+  });
+});
+
+describe('the accounts whose position is remembered', () => {
+  it('are those that were used last, and all of which something is in the window', () => {
+    const log = new RedoLog(() => 0);
+    const busy = log.watch('busy');
+    log.record(busy, voided('busy', 1));
+    const [first, second] = [log.watch('first'), log.watch('second')];
+    for (let n = 0; n < MAX - 3; n++) log.watch(`customer-${n}`);
+    // Used again, the first is the newest of those that are full now.
+    expect(log.watch('first')).toBe(first);
+    log.watch('one more');
+    expect(log.watch('busy')).toBe(busy);
+    expect(log.watch('first')).toBe(first);
+    expect(log.watch('second')).not.toBe(second);
+    log.clear(busy);
+    for (let n = 0; n < MAX; n++) log.watch(`another-${n}`);
+    expect(log.watch('busy')).not.toBe(busy);
+  });
+
+  it('are fewer again once there were more, because something of each was in the window', () => {
+    const log = new RedoLog(() => 0);
+    const accounts = Array.from({ length: MAX + 1000 }, (_, n) => {
+      const account = log.watch(`customer-${n}`);
+      log.hold(account, held(account.id, n));
+      return account;
+    });
+    expect(accounts.every((account, n) => log.watch(`customer-${n}`) === account)).toBe(true);
+    for (const account of accounts) log.clear(account);
+    for (let n = 0; n < 1000; n++) log.watch(`another-${n}`);
+    // What was forgotten is the oldest: the rest is there.
+    expect(log.watch(`customer-${MAX}`)).toBe(accounts[MAX]);
+    expect(log.watch('customer-0')).not.toBe(accounts[0]);
+    expect(log.watch('customer-1999')).not.toBe(accounts[1999]);
   });
 });
