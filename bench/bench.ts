@@ -62,6 +62,7 @@ const redisServer = await startRedis(['--appendonly', 'yes']);
 const redis = new Redis(redisServer.port);
 const upstream = await startChild('upstream.ts', [certFile, keyFile], { core: 1 });
 const load = await startChild('load.ts', [], { core: 1 });
+const bareLoad = await startChild('load.ts', [], { core: 1 });
 const context = {
   upstreamPort: upstream.port,
   certificate: certFile,
@@ -76,6 +77,7 @@ try {
     context,
     upstream,
     load,
+    bareLoad,
     redisCpuUs: () => cpuUsOf([redis]),
     peers: peers.found,
     rounds: isQuick ? 1 : 5,
@@ -103,7 +105,7 @@ try {
   for (const line of peers.missing) console.log(line);
   console.log(`\n${save(peers.versions, figures, skipped)}`);
 } finally {
-  await Promise.all([upstream.stop(), load.stop()]);
+  await Promise.all([upstream, load, bareLoad].map((child) => child.stop()));
   redis.disconnect();
   await redisServer.stop();
   rmSync(folder, { recursive: true, force: true });

@@ -11,6 +11,8 @@ export interface Bench {
   readonly context: Context;
   readonly upstream: Child;
   readonly load: Child;
+  /** The clients of the bare proxy, where it is measured at the same time as another. */
+  readonly bareLoad: Child;
   redisCpuUs(): Promise<number>;
   /** Other gateways that this machine has. */
   readonly peers: readonly string[];
@@ -88,6 +90,41 @@ export async function takeTurns(
         turns.get('bare')?.push({ own: bare, bare });
       }
       turns.get(proxy.name)?.push({ own: await run(proxy), bare: bare ?? {} });
+    }
+  }
+  return turns;
+}
+
+/**
+ * Measures each proxy that is a Node process while the bare one has the same load, on the same core.
+ *
+ * Within seconds, a shared machine gives the same code up to twice the time. That is the same for both then, so their ratio differs by a
+ * few percent from round to round. Both cost more than alone: each takes the other's place in the caches. For a load that leaves the core free for a
+ * part of the time, whatever the proxy.
+ *
+ * @param proxies - the bare one among them
+ */
+export async function takePairs(
+  bench: Bench,
+  proxies: readonly Proxy[],
+  measuring: (bench: Bench) => Measure,
+  lead: Measure,
+): Promise<Turns> {
+  const bareProxy = proxies.find(({ name }) => name === 'bare');
+  if (!bareProxy) throw new TypeError('The bare proxy is missing');
+  const measure = measuring(bench);
+  const measureBare = measuring({ ...bench, load: bench.bareLoad });
+  const turns = new Map<string, Turn[]>(proxies.flatMap(({ name, node }) => (node ? [[name, []]] : [])));
+  for (let round = 0; round < bench.rounds; round++) {
+    for (const proxy of proxies) {
+      if (!proxy.node || proxy === bareProxy) continue;
+      for (const each of [bareProxy, proxy]) await lead(each, bench.leadSeconds);
+      const [own, bare] = await Promise.all([
+        measure(proxy, bench.seconds),
+        measureBare(bareProxy, bench.seconds),
+      ]);
+      turns.get(proxy.name)?.push({ own, bare });
+      turns.get('bare')?.push({ own: bare, bare });
     }
   }
   return turns;

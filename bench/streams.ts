@@ -4,7 +4,7 @@ import { addressOf, type Figure, median, type Round, type Row, toFigures } from 
 import { ALL_STORES, FLOORS, MEMORY } from './ours.ts';
 import type { Chunks } from './processes/load.ts';
 import type { Proxy } from './proxy.ts';
-import { type Bench, type Measure, takeTurns, withProxies } from './rounds.ts';
+import { type Bench, type Measure, takePairs, takeTurns, withProxies } from './rounds.ts';
 
 /** How much longer a round may last; the streams that still run then are closed, and count as late. */
 const PATIENCE_SECONDS = 6;
@@ -26,11 +26,15 @@ export function measureStreams(bench: Bench): Promise<readonly Figure[]> {
     // In the run whose lead was of a hundred streams a second, they took 1.5 times as long: see NOTES.md.
     const lead = pouring(bench);
     const begun = await takeTurns(bench, all, { measure: beginning(bench), lead });
+    const begunInPairs = await takePairs(bench, all, beginning, lead);
     const paced = await takeTurns(held, all, { measure: holding(bench, 100), lead });
+    const pacedInPairs = await takePairs(held, all, (each) => holding(each, 100), lead);
     const full = await takeTurns(fewer, withoutStores, { measure: holding(bench, 500), lead });
     const burst = await takeTurns(fewer, all, { measure: pouring(bench) });
     return [
+      ...toFigures(pacedInPairs, PACED_IN_PAIRS),
       ...toFigures(paced, PACED),
+      ...toFigures(begunInPairs, BEGUN_IN_PAIRS),
       ...toFigures(begun, BEGUN),
       ...toFigures(full, FULL),
       ...toFigures(burst, BURST),
@@ -56,6 +60,18 @@ const BEGUN: readonly Row[] = [
   { key: 'cpuUs', what: '100 streams of 50 chunks begin a second, processor time a chunk', unit: 'µs' },
   { key: 'failed', what: '100 streams begin a second, failed', ...FAILURES },
   { key: 'late', what: '100 streams begin a second, not ended in time', ...FAILURES },
+];
+
+const PACED_IN_PAIRS: readonly Row[] = [
+  { key: 'cpuUs', what: '100 streams, 20 ms, in pairs, processor time a chunk', unit: 'µs' },
+];
+
+const BEGUN_IN_PAIRS: readonly Row[] = [
+  {
+    key: 'cpuUs',
+    what: '100 streams of 50 chunks begin a second, in pairs, processor time a chunk',
+    unit: 'µs',
+  },
 ];
 
 const FULL: readonly Row[] = [

@@ -24,7 +24,15 @@ export const TARGETS: Readonly<Record<string, Readonly<Record<string, string>>>>
     'router, memory': '<= 1.1×',
     'router, memory, undici': '<= 1.1×',
   },
+  '100 streams, 20 ms, in pairs, processor time a chunk': {
+    'router, memory': '<= 1.1×',
+    'router, memory, undici': '<= 1.1×',
+  },
   '100 streams of 50 chunks begin a second, processor time a chunk': {
+    'router, memory': '<= 1.4×',
+    'router, memory, undici': '<= 1.3×',
+  },
+  '100 streams of 50 chunks begin a second, in pairs, processor time a chunk': {
     'router, memory': '<= 1.4×',
     'router, memory, undici': '<= 1.3×',
   },
