@@ -99,7 +99,7 @@ export class Hold implements LeasedHold {
   /**
    * Renews the lease with the charge to post if this process crashes; asks for a larger hold if one is given.
    *
-   * Throws, or rejects with, a StoreUnavailableError when it may have been applied: the next renewal repeats it.
+   * Throws or rejects with a StoreUnavailableError if the store didn't answer. The renewal may have been applied: the next one repeats it.
    */
   renew(atLeast: NanoDollars = this.#amount): Answer<ExtendResult> {
     const { store, leaseMs } = this.#billing;

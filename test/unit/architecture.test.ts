@@ -231,7 +231,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'testing/script.ts': 'pauses of a fake provider',
   'request-log/request-log.ts': 'writes and trims from time to time',
   'webhooks/queue.ts': 'pauses between two tries',
-  'upstream/transport/agents.ts': 'closes an idle connection',
+  'upstream/transport/agents.ts': 'ends the timeout of an idle connection',
   'upstream/transport/http2-carrier.ts': 'closes an idle connection',
   'upstream/fleet-sync.ts': 'reports to the fleet',
   'upstream/failover.ts': 'pauses between two tries',

@@ -48,6 +48,7 @@ export class Admissions {
     return isFinal ? first : this.#untilAdmitted(command, first);
   }
 
+  /** Throws or rejects as the store does. */
   extend(command: Extend): Answer<ExtendResult> {
     const account = this.#options.window.watch(command.account);
     const first = this.#extend(account, command);
@@ -159,7 +160,7 @@ export class Admissions {
   #extend(account: WatchedAccount, command: Extend): Answer<ExtendResult> {
     const called = this.#options.listener.callAccount(account, 'extend', command);
     return andThen(called, ({ reply }) => {
-      const live = account.holds.get(command.requestId);
+      const live = account.liveHold(command.requestId);
       if (live && (reply.code === 'ok' || reply.code === 'no_funds')) {
         const { admit } = live;
         this.#options.redo.hold(account, { type: 'hold', admit, extend: { ...command, hold: reply.hold } });
@@ -170,7 +171,7 @@ export class Admissions {
 
   /** A hold that was lost is made again, and extended. */
   #extended(account: WatchedAccount, command: Extend, reply: ExtendResult): Answer<ExtendResult> {
-    const live = account.holds.get(command.requestId);
+    const live = account.liveHold(command.requestId);
     if (reply.code !== 'unknown' || !live || account.lost) return reply;
     return inTime(this.#options.redo.repairHold(account, live)).then(() => this.#extend(account, command));
   }

@@ -24,7 +24,7 @@ import { refundId } from '../contract/reserved-ids.ts';
 /** How long what was acknowledged is remembered, and how much of it at most. */
 const WINDOW_MS = 60_000;
 const MAX_ENTRIES = 50_000;
-/** Accounts of which nothing is in the window, but whose journal position is remembered, at a few hundred bytes each. */
+/** Accounts that are remembered, at a few hundred bytes each. There are more while something of each is in the window. */
 const MAX_ACCOUNTS = 50_000;
 /** Accounts that a new one looks at, to find one that can be forgotten. */
 const MAX_LOOKS = 8;
@@ -263,10 +263,9 @@ export class RedoLog {
   readonly #now: () => number;
   readonly #forgetsAccounts: boolean;
   readonly #accounts = new Map<string, WatchedAccount>();
-  // Rings, because the iterator of a `Map` or `Set` steps over the holes of all that has left.
-  /** The accounts; the one that was used last is the last. */
+  /** The same accounts as a ring: the one that was used last is the last. The iterator of a `Map` steps over the holes of all that has left. */
   readonly #used = new Link();
-  /** Changes of all accounts, oldest first. */
+  /** Changes of all accounts, oldest first: a ring for the same reason. */
   readonly #entries = new Link();
   #entryCount = 0;
   #expiredAt: number;
@@ -292,9 +291,13 @@ export class RedoLog {
     return account;
   }
 
-  /** Those of whom something is remembered that can be looked for. */
-  *watched(): Generator<WatchedAccount> {
-    for (const account of this.#accounts.values()) if (account.hasTraces) yield account;
+  /** Those of whom something is remembered that can be looked for; the one that was used longest ago is the first. */
+  watched(): readonly WatchedAccount[] {
+    const found: WatchedAccount[] = [];
+    for (let link = this.#used.next; link instanceof WatchedAccount; link = link.next) {
+      if (link.hasTraces) found.push(link);
+    }
+    return found;
   }
 
   /**
@@ -437,7 +440,7 @@ export class RedoLog {
     if (leavesTrace(change)) account.tips.delete(change);
   }
 
-  /** Forgets the accounts that were used longest ago, beyond those that are remembered. One that is not idle counts as used. */
+  /** Forgets those that were used longest ago, where there are too many. One that is not idle counts as used. */
   #forgetIdle(): void {
     for (let looks = 0; looks < MAX_LOOKS && this.#accounts.size > MAX_ACCOUNTS; looks++) {
       const oldest = this.#used.next;

@@ -213,6 +213,7 @@ export class ReliableStore implements LedgerStore {
     }
   }
 
+  /** Throws or rejects as the store does. */
   extend(command: Extend): Answer<ExtendResult> {
     return this.#admissions.extend(command);
   }

@@ -145,7 +145,7 @@ export class RollbackRepair {
   /** Another server may have taken the place of the one before: every account is looked at. */
   storeChanged(): void {
     this.#deliveries.wake();
-    void this.#checkAll([...this.#options.window.watched()].filter((account) => !this.#wasChecked(account)));
+    void this.#checkAll(this.#options.window.watched().filter((account) => !this.#wasChecked(account)));
   }
 
   close(): void {
@@ -170,7 +170,7 @@ export class RollbackRepair {
     this.#listener.reportLoss();
     this.#ticks += 1;
     if (this.#ticks % ROUND_TICKS !== 0) {
-      const { value: first } = window.watched().next();
+      const [first] = window.watched();
       if (first && !health.failing) void this.#checkAll([first]);
       return;
     }

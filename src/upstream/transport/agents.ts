@@ -93,7 +93,7 @@ export class ProviderAgent extends http.Agent implements ConnectionPool {
     if (this.#warm.size < warmBefore) request.reusedSocket = true;
   }
 
-  /** Called by Node for a free connection. Its timeout was for the time without a request: with one, each read and write would restart it. */
+  /** Called by Node when a request takes a free connection, whose timeout is for the time without one. During a request, each read and write would restart it. */
   override reuseSocket(socket: Socket, request: http.ClientRequest): void {
     super.reuseSocket(socket, request);
     socket.setTimeout(0);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
+import type { Answer } from '../../../src/async/answer.ts';
 import {
   type Extend,
   type ExtendResult,
@@ -54,7 +55,7 @@ const QUOTE = quoteFor({
 });
 const CALLER = { account: 'acct', key: 'external', externalKey: true };
 
-/** A memory store that counts its extends, and answers them when it is let. */
+/** A memory store that counts its extends, and answers them when it is let: with a promise, or as it does itself. */
 class SlowStore extends MemoryStore {
   readonly extends: { readonly at: number; readonly command: Extend }[] = [];
   inFlight = 0;
@@ -62,12 +63,22 @@ class SlowStore extends MemoryStore {
   answerMs = 0;
   away = false;
 
-  override async extend(command: Extend): Promise<ExtendResult> {
+  answersAtOnce = false;
+
+  override extend(command: Extend): Answer<ExtendResult> {
     this.extends.push({ at: Date.now(), command });
+    return this.answersAtOnce ? this.#extend(command) : this.#extendLater(command);
+  }
+
+  async #extendLater(command: Extend): Promise<ExtendResult> {
     this.inFlight += 1;
     this.mostInFlight = Math.max(this.mostInFlight, this.inFlight);
     if (this.answerMs > 0) await new Promise((resolve) => setTimeout(resolve, this.answerMs));
     this.inFlight -= 1;
+    return this.#extend(command);
+  }
+
+  #extend(command: Extend): Answer<ExtendResult> {
     if (this.away) throw new StoreUnavailableError('no');
     return super.extend(command);
   }
@@ -337,5 +348,66 @@ describe('signs of life', () => {
     store.away = false;
     await vi.advanceTimersByTimeAsync(1000);
     expect(store.extends).toHaveLength(8);
+  });
+});
+
+describe('signs of life at a store that answers at once', () => {
+  async function startAtOnce(): Promise<void> {
+    await start({ renewMs: 1000 });
+    store.answersAtOnce = true;
+  }
+
+  const seconds = (from: number): readonly number[] => store.extends.map(({ at }) => (at - from) / 1000);
+
+  it('are given on time, and not any more once the request is over', async () => {
+    await startAtOnce();
+    const began = Date.now();
+    const hold = await admit();
+    const meter = answer(hold);
+    await vi.advanceTimersByTimeAsync(2300);
+    expect(seconds(began)).toEqual([0.25, 1.25, 2.25]);
+    meter.write(bytes(text('Hello', 'stop') + USAGE_EVENT + DONE));
+    finish(hold, meter);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(store.extends).toHaveLength(3);
+  });
+
+  it('are given for all that are due, of which some end meanwhile', async () => {
+    await startAtOnce();
+    const holds = await Promise.all(Array.from({ length: 40 }, admit));
+    const extend = store.extend.bind(store);
+    store.extend = (command) => {
+      // The renewal of each ends the next one.
+      const n = holds.findIndex(({ terms }) => terms.requestId === command.requestId);
+      holds[n + 1]?.settle({ ending: 'client_gone', target: TARGET!, dispatched: false });
+      return extend(command);
+    };
+    await vi.advanceTimersByTimeAsync(1000);
+    const renewed = holds.filter((_, n) => n % 2 === 0).map(({ terms }) => terms.requestId);
+    expect(store.extends.map(({ command }) => command.requestId)).toEqual(renewed);
+    store.extend = extend;
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(store.extends).toHaveLength(40);
+  });
+
+  it('that it does not take are tried again, and complained of once', async () => {
+    await startAtOnce();
+    store.away = true;
+    await admit();
+    await admit();
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(store.extends).toHaveLength(6);
+    expect(errors).toHaveLength(1);
+    store.away = false;
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(store.extends).toHaveLength(8);
+  });
+
+  it('are not given to a hold whose lease has ended', async () => {
+    await startAtOnce();
+    const hold = await admit();
+    await store.void({ account: 'acct', requestId: hold.terms.requestId });
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(store.extends).toHaveLength(1);
   });
 });
