@@ -9,7 +9,7 @@ export interface Figure {
   readonly unit: string;
   /** The least and the most of the turns. */
   readonly span?: Span;
-  /** The median of the ratios to the bare proxy's turn before each. */
+  /** The median of the ratios to the bare proxy's turn before each, or at the same time. */
   readonly ratio?: number;
   readonly ratioSpan?: Span;
   readonly target?: string;
@@ -20,7 +20,7 @@ export type Span = readonly [least: number, most: number];
 /** What one run of one proxy gave, by the figure's name. */
 export type Round = Readonly<Record<string, number>>;
 
-/** What a proxy gave, and the bare one just before it; the bare proxy's turns have the same twice. */
+/** What a proxy gave, and the bare one just before it or at the same time; the bare proxy's turns have the same twice. */
 export interface Turn {
   readonly own: Round;
   readonly bare: Round;

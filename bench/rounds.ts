@@ -82,9 +82,8 @@ export async function takeTurns(
   const bareProxy = proxies.find(({ name }) => name === 'bare');
   const others = proxies.filter((proxy) => proxy !== bareProxy);
   for (let round = 0; round < bench.rounds; round++) {
-    const turned = [...others.slice(round % others.length), ...others.slice(0, round % others.length)];
     let bare: Round | undefined;
-    for (const proxy of turned) {
+    for (const proxy of turnedBy(round, others)) {
       if (bareProxy && (proxy.node || !bare)) {
         bare = await run(bareProxy);
         turns.get('bare')?.push({ own: bare, bare });
@@ -98,9 +97,8 @@ export async function takeTurns(
 /**
  * Measures each proxy that is a Node process while the bare one has the same load, on the same core.
  *
- * Within seconds, a shared machine gives the same code up to twice the time. That is the same for both then, so their ratio differs by a
- * few percent from round to round. Both cost more than alone: each takes the other's place in the caches. For a load that leaves the core free for a
- * part of the time, whatever the proxy.
+ * The speed of a shared machine changes within seconds, by up to a factor of two. Here it is the same for both, so their ratio differs by a few
+ * percent from round to round. Both cost more than alone: each takes the other's place in the caches. Only for a load that leaves a part of the core free.
  *
  * @param proxies - the bare one among them
  */
@@ -115,19 +113,24 @@ export async function takePairs(
   const measure = measuring(bench);
   const measureBare = measuring({ ...bench, load: bench.bareLoad });
   const turns = new Map<string, Turn[]>(proxies.flatMap(({ name, node }) => (node ? [[name, []]] : [])));
+  const others = proxies.filter((proxy) => proxy.node && proxy !== bareProxy);
   for (let round = 0; round < bench.rounds; round++) {
-    for (const proxy of proxies) {
-      if (!proxy.node || proxy === bareProxy) continue;
+    for (const proxy of turnedBy(round, others)) {
       for (const each of [bareProxy, proxy]) await lead(each, bench.leadSeconds);
-      const [own, bare] = await Promise.all([
-        measure(proxy, bench.seconds),
-        measureBare(bareProxy, bench.seconds),
-      ]);
+      const both = [measure(proxy, bench.seconds), measureBare(bareProxy, bench.seconds)] as const;
+      // The processes are stopped once this throws.
+      await Promise.allSettled(both);
+      const [own, bare] = await Promise.all(both);
       turns.get(proxy.name)?.push({ own, bare });
       turns.get('bare')?.push({ own: bare, bare });
     }
   }
   return turns;
+}
+
+function turnedBy(round: number, proxies: readonly Proxy[]): readonly Proxy[] {
+  const first = round % proxies.length;
+  return [...proxies.slice(first), ...proxies.slice(0, first)];
 }
 
 /** `takeTurns` with fresh processes. */
