@@ -379,7 +379,7 @@ describe('signs of life at a store that answers at once', () => {
     store.extend = (command) => {
       // The renewal of each ends the next one.
       const n = holds.findIndex(({ terms }) => terms.requestId === command.requestId);
-      holds[n + 1]?.settle({ ending: 'client_gone', target: TARGET!, dispatched: false });
+      holds[n + 1]?.settle({ ending: 'client_gone', target: TARGET, dispatched: false });
       return extend(command);
     };
     await vi.advanceTimersByTimeAsync(1000);
