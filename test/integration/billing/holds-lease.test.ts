@@ -337,8 +337,12 @@ describe('signs of life', () => {
     expect(store.extends).toEqual([]);
   });
 
-  it('that a store does not take are tried again, and complained of once', async () => {
+  it.each([
+    ['later', false],
+    ['at once', true],
+  ])('that a store refuses %s are tried again, and complained of once', async (_when, atOnce) => {
     await start({ renewMs: 1000 });
+    store.answersAtOnce = atOnce;
     store.away = true;
     await admit();
     await admit();
@@ -388,19 +392,6 @@ describe('signs of life at a store that answers at once', () => {
     store.extend = extend;
     await vi.advanceTimersByTimeAsync(1000);
     expect(store.extends).toHaveLength(40);
-  });
-
-  it('that it does not take are tried again, and complained of once', async () => {
-    await startAtOnce();
-    store.away = true;
-    await admit();
-    await admit();
-    await vi.advanceTimersByTimeAsync(3000);
-    expect(store.extends).toHaveLength(6);
-    expect(errors).toHaveLength(1);
-    store.away = false;
-    await vi.advanceTimersByTimeAsync(1000);
-    expect(store.extends).toHaveLength(8);
   });
 
   it('are not given to a hold whose lease has ended', async () => {
