@@ -293,11 +293,19 @@ export class RedoLog {
 
   /** Those of whom something is remembered that can be looked for; the one that was used longest ago is the first. */
   watched(): readonly WatchedAccount[] {
-    const found: WatchedAccount[] = [];
+    // A list, not a walk: what a caller does with an account may move it in the ring.
+    return [...this.#walk()];
+  }
+
+  /** The one of them that was used longest ago. */
+  firstWatched(): WatchedAccount | undefined {
+    return this.#walk().next().value;
+  }
+
+  *#walk(): Generator<WatchedAccount, undefined> {
     for (let link = this.#used.next; link instanceof WatchedAccount; link = link.next) {
-      if (link.hasTraces) found.push(link);
+      if (link.hasTraces) yield link;
     }
-    return found;
   }
 
   /**

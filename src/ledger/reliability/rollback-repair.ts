@@ -170,7 +170,7 @@ export class RollbackRepair {
     this.#listener.reportLoss();
     this.#ticks += 1;
     if (this.#ticks % ROUND_TICKS !== 0) {
-      const [first] = window.watched();
+      const first = window.firstWatched();
       if (first && !health.failing) void this.#checkAll([first]);
       return;
     }

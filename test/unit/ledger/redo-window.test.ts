@@ -58,11 +58,13 @@ describe('the window of what was acknowledged', () => {
 describe('the accounts of whom something is in the window', () => {
   it('are told in the order of their last use, so that the idle ones are looked at first', () => {
     const log = new RedoLog(() => 0);
+    expect(log.firstWatched()).toBeUndefined();
     for (const id of ['acme', 'idle', 'zeta']) log.watch(id);
     for (const id of ['zeta', 'acme']) log.record(log.watch(id), voided(id, 1));
     expect(log.watched().map(({ id }) => id)).toEqual(['zeta', 'acme']);
     log.watch('zeta');
     expect(log.watched().map(({ id }) => id)).toEqual(['acme', 'zeta']);
+    expect(log.firstWatched()?.id).toBe('acme');
   });
 });
 
