@@ -97,8 +97,8 @@ export async function takeTurns(
 /**
  * Measures each proxy that is a Node process while the bare one has the same load, on the same core.
  *
- * The speed of a shared machine changes within seconds, by up to a factor of two. Here it is the same for both, so their ratio differs by a few
- * percent from round to round. Both cost more than alone: each takes the other's place in the caches. Only for a load that leaves a part of the core free.
+ * The speed of a shared machine changes within seconds, by up to a factor of two. Here it is the same for both, so their ratio differs
+ * less. Both cost more than alone: each takes the other's place in the caches. Only for a load that leaves a part of the core free.
  *
  * @param proxies - the bare one among them
  */

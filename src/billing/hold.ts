@@ -1,4 +1,4 @@
-import { type Answer, isLater } from '../async/answer.ts';
+import { type Answer, andThen } from '../async/answer.ts';
 import type { Caller } from '../keys/caller.ts';
 import type {
   Dimensions,
@@ -111,16 +111,10 @@ export class Hold implements LeasedHold {
       leaseMs,
       checkpoint: this.#checkpoint(),
     });
-    return isLater(extending) ? this.#awaitRenewal(extending) : this.#renewed(extending);
-  }
-
-  async #awaitRenewal(extending: Promise<ExtendResult>): Promise<ExtendResult> {
-    return this.#renewed(await extending);
-  }
-
-  #renewed(result: ExtendResult): ExtendResult {
-    if (result.code === 'ok' && result.hold > this.#amount) this.#amount = result.hold;
-    return result;
+    return andThen(extending, (result) => {
+      if (result.code === 'ok' && result.hold > this.#amount) this.#amount = result.hold;
+      return result;
+    });
   }
 
   /** Settles or voids, by what became of the request; the second time nothing happens. */
