@@ -16,6 +16,7 @@ import { SecretRedactor } from './secret-redactor.ts';
 import { Stalls } from './stalls.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
 import { MAX_PART_BYTES, type TurnReader, Turns } from './turns.ts';
+import { writeChunk } from './write-chunk.ts';
 
 /** A provider's answer on its way to the client. */
 export interface ProviderAnswer {
@@ -213,7 +214,7 @@ class Relay implements BodyReader, TurnReader, DisconnectListener {
 
   #send(chunk: Buffer): void {
     this.#heartbeat?.touch();
-    if (this.#response.write(chunk)) return;
+    if (writeChunk(this.#response, chunk)) return;
     if (!this.#onDrain) {
       this.#onDrain = () => {
         this.#stalls?.end();
