@@ -58,6 +58,7 @@ const RESULTS: Readonly<Record<string, string>> = {
   '32 streams at full speed, processor time a chunk': 'a chunk of 32 streams at full speed',
   '100 streams, 20 ms, added to each, p50': 'time added to a chunk, p50',
   '100 streams begin a second, added to the first, p50': 'time added to the first of a stream, p50',
+  '100 streams begin a second, in pairs, added to the first, p50': 'the same, in pairs',
   'open streams, memory of each of 5000': 'memory of an open stream, 5,000 of them',
   'open streams, memory of a further one': 'of a further one, once 2,500 are open',
   'connections for 5,000 streams to an HTTP/2 provider':

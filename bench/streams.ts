@@ -64,9 +64,16 @@ const BEGUN: readonly Row[] = [
 
 const PACED_IN_PAIRS: readonly Row[] = [
   { key: 'cpuUs', what: '100 streams, 20 ms, in pairs, processor time a chunk', unit: 'µs' },
+  { key: 'oneWayMs', what: '100 streams, 20 ms, in pairs, added to each, p50', unit: 'ms', compare: 'over' },
 ];
 
 const BEGUN_IN_PAIRS: readonly Row[] = [
+  {
+    key: 'firstMs',
+    what: '100 streams begin a second, in pairs, added to the first, p50',
+    unit: 'ms',
+    compare: 'over',
+  },
   {
     key: 'cpuUs',
     what: '100 streams of 50 chunks begin a second, in pairs, processor time a chunk',

@@ -44,6 +44,10 @@ export const TARGETS: Readonly<Record<string, Readonly<Record<string, string>>>>
     'router, memory': '<= 0.4 ms',
     'router, memory, undici': '<= 0.35 ms',
   },
+  '100 streams begin a second, in pairs, added to the first, p50': {
+    'router, memory': '<= 0.4 ms',
+    'router, memory, undici': '<= 0.35 ms',
+  },
   'open streams, memory of each, over bare': {
     'router, memory': '<= 12 KB',
     'router, memory, undici': '<= 8 KB',
