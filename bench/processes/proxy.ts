@@ -130,7 +130,14 @@ async function router(store: string, onUndici: boolean): Promise<ChatCompletions
   const transport = onUndici && (await import('chat-completions-router/undici')).undiciTransport();
   const pricing = { input: '1.00', output: '3.00' };
   const model = { contextWindow: 100_000_000, maxOutputTokens: 4096, pricing };
-  const names = ['json-1200', 'stream-50-20', 'stream-500-20', 'stream-1000-2000', 'stream-200-0'];
+  const names = [
+    'json-1200',
+    'stream-50-20',
+    'stream-500-20',
+    'stream-1000-2000',
+    'stream-200-0',
+    'stream-3-150',
+  ];
   const counts = [10, 100, 1000, 10_000, 100_000].map((count) => `stream-${count}-0`);
   const all = [...names, ...counts, ...Array.from({ length: models }, (_, n) => `acme/model-${n}`)];
   const made = createChatCompletionsRouter({
