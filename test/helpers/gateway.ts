@@ -165,6 +165,18 @@ export async function untilStill(gateway: AnyGateway, read: () => number, reques
 /** `http.createServer(router)`, nothing else. */
 export const mountOnNode: Mount = (router) => listen(http.createServer(router), '/v1');
 
+/** Mounts a router in an app that sees the request, and the response, first. */
+export function mountAfter(see: http.RequestListener): Mount {
+  return (router) =>
+    listen(
+      http.createServer((request, response) => {
+        see(request, response);
+        void router(request, response);
+      }),
+      '/v1',
+    );
+}
+
 export async function listen(server: http.Server, path: string): Promise<Mounted> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -8,11 +8,11 @@ import { PassThrough } from 'node:stream';
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import type { ChatCompletionsRouter, ModelOptions } from '../../../src/index.ts';
+import type { ModelOptions } from '../../../src/index.ts';
 import { createAuthority } from '../../helpers/certificates.ts';
 import {
   type Gateway,
-  listen,
+  mountAfter,
   type Mount,
   PRICING,
   startGateway,
@@ -223,18 +223,6 @@ describe('the bytes of a long request beside a guard', () => {
     expect(JSON.stringify({ model: 'acme/fast', messages: seen }) === body).toBe(true);
   });
 });
-
-/** Mounts a router where the app sees the request first. */
-function mountAfter(see: (request: http.IncomingMessage) => void): Mount {
-  return (router: ChatCompletionsRouter) =>
-    listen(
-      http.createServer((request, response) => {
-        see(request);
-        void router(request, response);
-      }),
-      '/v1',
-    );
-}
 
 /** Mounts a router where the app does something just before the router begins to read a request. */
 function mountBesideReading(act: (request: http.IncomingMessage) => void): Mount {

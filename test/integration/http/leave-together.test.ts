@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { leaveTogether } from '../../../src/http/leave-together.ts';
-import { listen, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { mountAfter, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerStream, STREAM } from '../../helpers/provider.ts';
 
 let server: http.Server;
@@ -113,20 +113,15 @@ describe('fake timers of an app', () => {
 describe('the chunks of a stream', () => {
   it('leave at the end of the turn', async () => {
     const corked: (number | undefined)[] = [];
-    const gateway = await startGateway({}, (router) =>
-      listen(
-        http.createServer((request, response) => {
-          const write = response.write.bind(response);
-          response.write = (chunk: unknown): boolean => {
-            // Node itself lets it leave at the next tick.
-            process.nextTick(() => process.nextTick(() => corked.push(response.socket?.writableCorked)));
-            return write(chunk);
-          };
-          void router(request, response);
-        }),
-        '/v1',
-      ),
-    );
+    const seeWrites = mountAfter((_request, response) => {
+      const write = response.write.bind(response);
+      response.write = (chunk: unknown): boolean => {
+        // Node itself lets it leave at the next tick.
+        process.nextTick(() => process.nextTick(() => corked.push(response.socket?.writableCorked)));
+        return write(chunk);
+      };
+    });
+    const gateway = await startGateway({}, seeWrites);
     try {
       gateway.provider.script = answerStream(STREAM, 2);
       const response = await gateway.post({ ...QUESTION, stream: true });

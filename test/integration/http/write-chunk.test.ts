@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, expect, it, vi } from 'vitest';
 
 import { MAX_FRAMED_BYTES, writeChunk } from '../../../src/http/write-chunk.ts';
-import { listen, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { mountAfter, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerStream, STREAM } from '../../helpers/provider.ts';
 import { exchangeRaw } from '../../helpers/raw-http.ts';
 
@@ -249,21 +249,15 @@ it('says when a client does not read, as Node does', async () => {
 
 it('has each chunk of a stream leave as one write', async () => {
   const written: string[] = [];
-  const gateway = await startGateway({}, (router) =>
-    listen(
-      http.createServer((request, response) => {
-        const { socket } = response;
-        if (!socket) throw new Error('There is no socket');
-        const write = socket.write.bind(socket);
-        vi.spyOn(socket, 'write').mockImplementation((...parts: Parameters<typeof write>) => {
-          written.push(String(parts[0]));
-          return write(...parts);
-        });
-        void router(request, response);
-      }),
-      '/v1',
-    ),
-  );
+  const seeWrites = mountAfter((_request, { socket }) => {
+    if (!socket) throw new Error('There is no socket');
+    const write = socket.write.bind(socket);
+    vi.spyOn(socket, 'write').mockImplementation((...parts: Parameters<typeof write>) => {
+      written.push(String(parts[0]));
+      return write(...parts);
+    });
+  });
+  const gateway = await startGateway({}, seeWrites);
   try {
     gateway.provider.script = answerStream(STREAM, 2);
     const response = await gateway.post({ ...QUESTION, stream: true });
