@@ -33,7 +33,8 @@ describe('the holder of an API key', () => {
   it('sees its credits, and what ends when', async () => {
     const { ask, gateway } = await startAccount();
     const { credits, accounts } = gateway.router;
-    const expiresAt = new Date(Date.now() + 86_400_000);
+    // After the month, whatever the day is.
+    const expiresAt = new Date(Date.now() + 40 * 86_400_000);
     await credits.grant('acct', '2.00', { id: 'payment-17', expiresAt });
     await credits.allow('acct', { id: 'pro', amount: '3.00', per: 'month' });
     await accounts.update('acct', { name: 'their note', metadata: { plan: 'x' }, requestsPerMinute: 60 });
@@ -41,8 +42,8 @@ describe('the holder of an API key', () => {
     expect(body).toMatchObject({ account: 'acct', balance: '10.00', held: '0.00', granted: '10.00' });
     expect(body).toMatchObject({ policy: { requests_per_minute: 60 }, limits: { requests_left: 60 } });
     expect(body.grants).toEqual([
-      { amount: '2.00', remaining: '2.00', expires_at: expiresAt.toISOString(), allowance: null },
       { amount: '3.00', remaining: '3.00', expires_at: expect.any(String), allowance: 'pro' },
+      { amount: '2.00', remaining: '2.00', expires_at: expiresAt.toISOString(), allowance: null },
       { amount: '5.00', remaining: '5.00', expires_at: null, allowance: null },
     ]);
     expect(body.allowances).toMatchObject([{ id: 'pro', amount: '3.00', per: 'month', remaining: '3.00' }]);
